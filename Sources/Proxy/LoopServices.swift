@@ -32,6 +32,8 @@ final class LoopServices {
     /// Monotonic time in seconds as of the last tick, which is precise enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
+    /// Clients that have connected already are still served, with one more request each.
+    private(set) var isHandedOver = false
     /// The ports that this proxy listens on. A request to one of them would loop.
     var ownPorts: Set<UInt16> = [] {
         didSet { routes.removeAll() }
@@ -82,8 +84,16 @@ final class LoopServices {
 
     func drain() {
         isDraining = true
+        isHandedOver = false
         pool.shutDown()
         for object in watched.values { object.drain() }
+    }
+
+    /// Another process accepts the clients now. Those of this one get the answer to a request that they have sent, or
+    /// may be about to send.
+    func handOver() {
+        isDraining = true
+        isHandedOver = true
     }
 
     func stop() {

@@ -10,6 +10,9 @@ package struct ProxyConfiguration: Sendable {
     package enum ListeningAddress: Sendable, Equatable {
         case tcp(host: String, port: Int)
         case unix(path: String)
+        /// A listening stream socket that this process has inherited, and owns. `isOwn`: nobody else removes the socket
+        /// file, if it has one.
+        case inherited(descriptor: Int32, isOwn: Bool)
     }
 
     package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
@@ -46,6 +49,8 @@ package struct ProxyConfiguration: Sendable {
     package var swallowedBodyBytes = 64 * 1024
     /// The time that exchanges in progress have to finish when the proxy stops.
     package var drainSeconds: Int64 = 10
+    /// The same if another process has the listening sockets now.
+    package var handOverSeconds: Int64 = 3600
     /// The time to decide about an untrusted origin. After it the origin is refused.
     package var trustQuestion: TimeAmount = .seconds(30)
     /// The time to answer a challenge, until the request with the final answer goes out. After it the client gets the

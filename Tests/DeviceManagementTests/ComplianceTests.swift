@@ -93,9 +93,27 @@ import Testing
         #"{"url": "https://mdm.example", "hosts": ["a/b"]}"#, #"{"url": "https://mdm.example", "protap": true}"#,
         #"{"url": "https://mdm.example", "page": "https://other.example/"}"#,
         #"{"url": "https://mdm.example", "protapp": "true"}"#,
+        #"{"url": "https://mdm.example", "wipe_after_days": 0}"#,
+        #"{"url": "https://mdm.example", "wipe_after_days": 3651}"#,
+        #"{"url": "https://mdm.example", "wipe_after_days": 1.5}"#,
+        #"{"url": "https://mdm.example", "wipe_after_days": "7"}"#,
     ])
     func aFaultyServiceIsRefused(value: String) {
         #expect(throws: JSONError.self) { try Self.service(value) }
+    }
+
+    @Test func aFaultyNumberOfDaysIsNamedWithItsPlace() {
+        let error = #expect(throws: JSONError.self) {
+            try Self.service("{\"url\": \"https://mdm.example\",\n \"wipe_after_days\": 4000}")
+        }
+        #expect(error?.position == JSONPosition(line: 2, column: 21))
+        #expect(error?.reason.hasSuffix("\"wipe_after_days\" must be 1 to 3650 days") == true, "\(error?.reason ?? "")")
+    }
+
+    @Test(arguments: [1, 30, 3650] as [Int64])
+    func theDaysUntilAWipeAreRead(days: Int64) throws {
+        let service = try Self.service(#"{"url": "https://mdm.example", "wipe_after_days": \#(days)}"#)
+        #expect(service.wipeAfterDays == days && Self.service.wipeAfterDays == nil)
     }
 
     @Test func theServiceIsReadByItsKeys() throws {

@@ -15,8 +15,9 @@ import Testing
         let proxy: RunningProxy
         private let browser: String
 
-        /// The access token is to be renewed as soon as the proxy runs, and then the provider requires the policy.
-        init(_ script: [String: any Sendable] = [:]) throws {
+        /// The access token is to be renewed as soon as the proxy runs, and then the provider requires the policy. Or
+        /// the device `isWithheld` already, and the token does not expire.
+        init(_ script: [String: any Sendable] = [:], isWithheld: Bool = false) throws {
             service = try ComplianceServer(script)
             provider = try SignInProvider(["token": ["t1", "t2", "t3"]])
             origin = try BearerOrigin(["tokens": ["t1": "valid", "t2": "valid", "t3": "valid"]])
@@ -38,8 +39,12 @@ import Testing
             try vault.update { contents in
                 for var record in contents.signIns.values {
                     let now = Int64(Date().timeIntervalSince1970)
-                    (record.obtained, record.expires) = (now - 3600, now + 40)
+                    (record.obtained, record.expires) = (now - 3600, isWithheld ? 0 : now + 40)
                     try contents.updateSignIn(record)
+                    guard isWithheld, var compliance = contents.compliance[record.name] else { continue }
+                    (compliance.status, compliance.title, compliance.message) = (1, "No", "Not yet.")
+                    compliance.checked = now - 3600
+                    try contents.setCompliance(compliance)
                 }
             }
             proxy = try user.serve()
@@ -100,6 +105,34 @@ import Testing
             return seen.status == 200 ? seen : nil
         }
         #expect(answered != nil && bench.origin.log.requests.last?.authorization == "Bearer t2")
+    }
+
+    /// After the command of a person, and after a silent question.
+    @Test(.timeLimit(.minutes(3)), arguments: [false, true])
+    func aServiceThatWantsARestartHasTheServerReplaced(isSilent: Bool) throws {
+        let script = isSilent ? "compliant" : "page"
+        let bench = try Bench(["script": script, "restart": true], isWithheld: isSilent)
+        if !isSilent {
+            _ = try bench.refused()
+            let done = try bench.run("compliance", "remediate", "work")
+            #expect(done.status == 0 && done.said.contains(" starts again\n"), "\(done.said)")
+        }
+        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0, "\(bench.proxy.process.errorOutput)")
+        let successors = RestartTests.successors(bench.proxy.process)
+        defer { for process in successors { kill(process, SIGTERM) } }
+        #expect(successors.count == 1, "\(bench.proxy.process.errorOutput)")
+        #expect(try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2")
+    }
+
+    /// No request and no renewal would ask about it.
+    @Test func aWithheldTokenThatDoesNotExpireIsUsedAgainWhenTheDeviceComplies() throws {
+        let bench = try Bench(["script": "compliant"], isWithheld: true)
+        let answered = try poll(seconds: 60) { () throws -> Bool? in
+            try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2" ? true : nil
+        }
+        #expect(answered == true, "\(bench.proxy.process.errorOutput)")
+        #expect(bench.opened.count == 1 && bench.service.requests.map(\.silent) == [true])
+        #expect(bench.proxy.process.errorOutput.contains("the device complies with the policy of \"work\" again"))
     }
 
     /// The renewal asks the service silently, and goes on if that helps.

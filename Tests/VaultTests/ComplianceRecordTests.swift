@@ -9,7 +9,8 @@ import Testing
 @Suite struct ComplianceRecordTests {
     private static let refused = ComplianceRecord(
         name: "work", homeAccount: "object.tenant", status: 1, title: "Gerät nicht verwaltet",
-        message: "Switch on the screen lock.", page: "https://mdm.corp.example/comply", checked: 1_800_000_000)
+        message: "Switch on the screen lock.", page: "https://mdm.corp.example/comply", checked: 1_800_000_000,
+        confirmed: 1_799_000_000)
     private static let compliant = ComplianceRecord(name: "work", homeAccount: "", checked: 0)
 
     private static func wipe(sites: Int = 2) -> WipeRecord {
@@ -38,6 +39,22 @@ import Testing
         #expect(read == contents)
         #expect(read.compliance == ["work": record])
         #expect(try VaultRecords.encode(read) == encoded)
+    }
+
+    /// Their records end at `checked`.
+    @Test(arguments: [(refused, 0), (compliant, 7)] as [(ComplianceRecord, Int64)])
+    func theRecordsOfEarlierVersionsAreRead(record: ComplianceRecord, confirmed: Int64) throws {
+        var contents = try Self.signedIn()
+        var record = record
+        (record.checked, record.confirmed) = (7, confirmed)
+        try contents.setCompliance(record)
+        var bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        bytes.removeLast(8)
+        // The length of the record, which is the last: after its kind, and before the name.
+        let name: [UInt8] = [0, 0, 0, 4] + "work".utf8 + [0, 0, 0, UInt8(record.homeAccount.utf8.count)]
+        let start = try #require(bytes.indices.last { bytes[$0...].starts(with: name) })
+        bytes[start - 1] -= 8
+        #expect(try VaultRecords.decode(Secret(bytes)).compliance == ["work": record])
     }
 
     /// The sign-in may be gone already, and may have had as many sites as a sign-in can have.
@@ -72,7 +89,7 @@ import Testing
         let table: [(String, (inout ComplianceRecord) -> Void)] = [
             ("an unknown status", { $0.status = 6 }), ("a title of two lines", { $0.title = "a\nb" }),
             ("a message of two lines", { $0.message = "a\nb" }), ("a page with a null byte", { $0.page = "a\0" }),
-            ("a time before 1970", { $0.checked = -1 }),
+            ("a time before 1970", { $0.checked = -1 }), ("a confirmation before 1970", { $0.confirmed = -1 }),
         ]
         for (what, change) in table {
             var contents = try Self.signedIn()

@@ -18,10 +18,15 @@ package struct ListedCompliance: Equatable, Sendable, Codable {
     package let page: String?
     /// In seconds since 1970.
     package let checked: Int64
+    /// When the device was last known to comply, in seconds since 1970; nil if that is not known.
+    package let confirmed: Int64?
+    /// When what the sign-in has brought is wiped if nobody confirms that the device complies, in seconds since 1970;
+    /// nil for never.
+    package let wipe: Int64?
 
     package var isCompliant: Bool { status == ComplianceStatus.compliant.name }
 
-    init(_ record: ComplianceRecord) {
+    init(_ record: ComplianceRecord, wipe: Int64? = nil) {
         let account = ClientInfo.accountIdentifier(of: record.homeAccount)
         self.account = account.isEmpty ? nil : account
         status = (ComplianceStatus(rawValue: record.status) ?? .serviceFailure).name
@@ -29,6 +34,8 @@ package struct ListedCompliance: Equatable, Sendable, Codable {
         message = record.message
         page = record.page.isEmpty ? nil : record.page
         checked = record.checked
+        confirmed = record.confirmed == 0 ? nil : record.confirmed
+        self.wipe = wipe
     }
 }
 
@@ -72,6 +79,7 @@ extension ComplianceRecord {
     mutating func take(_ outcome: ComplianceOutcome, at time: Int64) {
         status = outcome.status.rawValue
         checked = time
+        if outcome.status == .compliant { confirmed = time }
         title = outcome.status == .compliant ? "" : Self.line(outcome.title)
         message = outcome.status == .compliant ? "" : Self.line(outcome.message)
         page = outcome.page?.description ?? ""
@@ -105,7 +113,7 @@ extension ComplianceRecord {
 extension VaultContents {
     /// The device complies: the provider has issued a token, or the compliance service says so.
     mutating func noteCompliance(of name: String, at time: Int64) throws(VaultError) {
-        guard var record = compliance[name], !record.isCompliant else { return }
+        guard var record = compliance[name] else { return }
         record.take(ComplianceOutcome(.compliant), at: time)
         try setCompliance(record)
     }

@@ -15,6 +15,49 @@ extension VaultOperations {
         guard let vault, let record = vault.contents.signIns[name] else {
             return .removed(count: 0, known: Set((vault?.contents.signIns ?? [:]).keys))
         }
+        let outcome = try ask(for: record, in: vault, isSilent: isSilent, languages, seconds, dialogue)
+        guard outcome.status == .compliant else {
+            try note(outcome, of: record, isRefused: outcome.status == .notCompliant)
+            return .compliance(ComplianceReport(outcome))
+        }
+        return .compliance(try renewToken(of: record, after: outcome))
+    }
+
+    /// Asks silently whether the device complies: the service, and if only a person could tell it, the provider, whose
+    /// token is an answer, too. While the sign-in is withheld, the provider is asked only when its token is due: it may
+    /// not know yet what the service has found. Nil if there is no such sign-in any more. Throws `refused` if the
+    /// dialogue is abandoned; nothing was noted then.
+    func checkCompliance(of name: String, languages: String, _ dialogue: OperationDialogue) throws -> ComplianceReport?
+    {
+        guard let vault, let record = vault.contents.signIns[name], vault.contents.wipes[name] == nil else {
+            return nil
+        }
+        let outcome = try ask(
+            for: record, in: vault, isSilent: true, languages, ComplianceFlow.silentLimit.components.seconds, dialogue)
+        if dialogue.isAbandoned?() == true { throw CountersignError(.refused, "the remediation was interrupted") }
+        switch outcome.status {
+        case .compliant: return try renewToken(of: record, after: outcome)
+        case .notCompliant, .userCancelled: try note(outcome, of: record, isRefused: outcome.status == .notCompliant)
+        case .serviceFailure, .networkFailure, .interactionRequired:
+            let isWithheld = vault.contents.compliance[name]?.isCompliant == false
+            let isDue = record.renewalTime(delayedBy: 0).map { $0 <= now() } ?? false
+            guard record.ended.isEmpty, record.isRenewable, isDue || !isWithheld else {
+                try note(outcome, of: record, isRefused: false)
+                break
+            }
+            let renewals = SignInRenewals(home: home, vault: vault, now: now)
+            let failure = try Blocking.run { await renewals.renewNow(name) }
+            if failure == nil { return ComplianceReport(ComplianceOutcome(.compliant)) }
+            try note(
+                outcome, of: record, isRefused: (failure as? OAuthError)?.code == .protectionPolicyRequired)
+        }
+        return ComplianceReport(outcome)
+    }
+
+    private func ask(
+        for record: SignInRecord, in vault: OpenVault, isSilent: Bool, _ languages: String, _ seconds: Int64,
+        _ dialogue: OperationDialogue
+    ) throws -> ComplianceOutcome {
         let profile = try SignInProfile(Array(record.profile.utf8))
         let client = try home.providerClient(now: now)
         guard
@@ -22,12 +65,12 @@ extension VaultOperations {
                 profile, client: client, languages: languages, limit: .seconds(max(1, min(seconds, 86_400))), now: now)
         else {
             throw CountersignError(
-                .configuration, "the profile of \(name.debugDescription) names no compliance service",
+                .configuration, "the profile of \(record.name.debugDescription) names no compliance service",
                 hint: "ask for a profile with \"compliance_service\", and enrol with it again")
         }
         let account = record.complianceAccount(in: vault.contents)
         let isValid = record.ended.isEmpty && (record.expires == 0 || record.expires > now())
-        let token = isValid ? vault.contents.tokens[name]?.token : nil
+        let token = isValid ? vault.contents.tokens[record.name]?.token : nil
         let open: ComplianceFlow.Show = { url in
             dialogue.report(.pageToOpen(url: url.description))
             while true {
@@ -39,25 +82,26 @@ extension VaultOperations {
             }
         }
         let show = isSilent ? nil : open
-        let outcome = try Blocking.run(isAbandoned: dialogue.isAbandoned) {
+        return try Blocking.run(isAbandoned: dialogue.isAbandoned) {
             await flow.remediate(account, token: token, show: show)
         }
-        guard outcome.status == .compliant else {
-            try note(outcome, of: record, isRefused: outcome.status == .notCompliant)
-            return .compliance(ComplianceReport(outcome))
-        }
+    }
+
+    /// The service calls the device compliant; the provider has the last word.
+    private func renewToken(of record: SignInRecord, after outcome: ComplianceOutcome) throws -> ComplianceReport {
+        let vault = try opened()
         let renewals = SignInRenewals(home: home, vault: vault, now: now)
-        let failure = try Blocking.run { await renewals.renew(afterRemediating: name) }
+        let failure = try Blocking.run { await renewals.renewNow(record.name) }
         if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
-            let still = NotCompliant.stillRefused(outcome, account: account.user).outcome
+            let still = NotCompliant.stillRefused(outcome, account: record.account).outcome
             try note(still, of: record, isRefused: true)
-            return .compliance(ComplianceReport(still, tokenFailure: error.detail))
+            return ComplianceReport(still, tokenFailure: error.detail)
         }
         try vault.update { contents in
-            guard let newest = contents.signIns[name], newest.isSame(as: record) else { return }
-            try contents.noteCompliance(of: name, at: now())
+            guard let newest = contents.signIns[record.name], newest.isSame(as: record) else { return }
+            try contents.noteCompliance(of: record.name, at: now())
         }
-        return .compliance(ComplianceReport(outcome, tokenFailure: failure.map(SignInRenewals.text)))
+        return ComplianceReport(outcome, tokenFailure: failure.map(SignInRenewals.text))
     }
 
     /// Unless the service or the provider has refused, or had refused before, the sign-in stays in use: an outage or a

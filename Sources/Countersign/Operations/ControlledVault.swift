@@ -31,6 +31,12 @@ struct ControlledVault: Sendable {
         switch request {
         case .status, .perform, .pageEnded: break
         case .lock: keeper.lock()
+        case .restart:
+            do throws(CountersignError) {
+                try keeper.restart()
+            } catch {
+                diagnostic = Diagnostic(error.detail, hint: error.hint)
+            }
         case .unlock:
             do {
                 try keeper.unlock(passphrase: secret)

@@ -17,7 +17,7 @@ extension VaultOperations {
     private func listed(_ record: SignInRecord) -> ListedSignIn {
         ListedSignIn(
             record, certificate: (vault?.contents).flatMap { ListedCertificate(of: record, in: $0) },
-            compliance: vault?.contents.compliance[record.name].map { ListedCompliance($0) },
+            compliance: compliance(of: record),
             unstored: RenewalLock.unstoredReason(RenewalLock.name(ofSignIn: record.name), of: home))
     }
 

@@ -9,13 +9,14 @@ package import Logging
 import Synchronization
 
 /// Renews the enrolled identities of a home: checks once a minute which of them are due and requests new certificates
-/// for those.
+/// for those. Has the ``ComplianceKeeper`` of the home, too, which it starts and stops.
 ///
 /// There must be only one for a home in a process: a ``ChallengeController`` shares its own with every proxy that it
 /// runs.
 package final class RenewalKeeper: Sendable {
     let policyKeeper: PolicyKeeper
     let now: @Sendable () -> Int64
+    let compliance: ComplianceKeeper
     private let logger: Logger
     private let refreshed: (@Sendable (String, (any Error)?) -> Void)?
     private let hasLoggedLock = Atomic(false)
@@ -38,12 +39,14 @@ package final class RenewalKeeper: Sendable {
         self.now = now
         self.logger = logger
         self.refreshed = refreshed
+        compliance = ComplianceKeeper(policyKeeper: policyKeeper, now: now, logger: logger)
     }
 
     // MARK: Checking
 
     /// Checks now, and then periodically until ``stop()`` or until the keeper is released.
     package func start() {
+        compliance.start()
         task.withLock { task in
             guard task == nil else { return }
             task = Task.detached { [weak self] in
@@ -56,6 +59,7 @@ package final class RenewalKeeper: Sendable {
     }
 
     package func stop() {
+        compliance.stop()
         task.withLock { task in
             task?.cancel()
             task = nil

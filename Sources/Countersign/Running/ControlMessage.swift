@@ -10,6 +10,8 @@ package enum ControlRequest: Equatable, Sendable {
     case lock
     /// The secret is the vault's passphrase, if it requires one.
     case unlock
+    /// The server replaces itself by a new process.
+    case restart
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
     case perform(VaultOperation)
     /// The page that an operation in progress on this connection needs has ended. Nothing answers it.
@@ -87,7 +89,7 @@ package enum OperationReply: Equatable, Sendable, Codable {
 
 extension ControlMessage: Codable {
     private enum CodingKeys: String, CodingKey { case command, operation, page, secretBytes }
-    private enum Command: String, Codable { case status, lock, unlock, perform, pageEnded }
+    private enum Command: String, Codable { case status, lock, unlock, restart, perform, pageEnded }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -96,6 +98,7 @@ extension ControlMessage: Codable {
             case .status: .status
             case .lock: .lock
             case .unlock: .unlock
+            case .restart: .restart
             case .perform: .perform(try container.decode(VaultOperation.self, forKey: .operation))
             case .pageEnded: .pageEnded(try container.decode(PageEnd.self, forKey: .page))
             }
@@ -112,6 +115,7 @@ extension ControlMessage: Codable {
         case .status: try container.encode(Command.status, forKey: .command)
         case .lock: try container.encode(Command.lock, forKey: .command)
         case .unlock: try container.encode(Command.unlock, forKey: .command)
+        case .restart: try container.encode(Command.restart, forKey: .command)
         case .perform(let operation):
             try container.encode(Command.perform, forKey: .command)
             try container.encode(operation, forKey: .operation)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCLinux
 package import CountersignCryptography
 import Dispatch
 import FoundationEssentials
@@ -25,7 +26,10 @@ package final class ControlSocket: Sendable {
     }
 
     private let path: String
-    private let descriptor: Int32
+    /// For a process that replaces this one. Non-blocking, because both accept connections for a moment.
+    package let descriptor: Int32
+    /// Closed by ``stop()``, which ends the thread that accepts connections.
+    private let wake: (reading: Int32, writing: Int32)
     private let service: Service
     private let state = Mutex(State())
 
@@ -47,27 +51,41 @@ package final class ControlSocket: Sendable {
     /// The most ``VaultOperation/isLong`` operations at a time. A thread is blocked for each.
     static let longOperations = 128
 
-    /// Listens until ``stop()``. Throws `environment` if another server of this home is listening.
-    package init(home: Home, service: Service) throws(CountersignError) {
+    /// Listens until ``stop()``, on the socket `inherited` from the process that this one replaces if there is one.
+    /// Throws `environment` if another server of this home is listening.
+    package init(home: Home, inherited: Int32? = nil, service: Service) throws(CountersignError) {
         path = home.controlSocket.path
         try home.prepare()
         try HomeFile.makeFolder(HomeFile.folder(of: path), mode: 0o700)
-        if try LocalSocket.connect(to: path) != nil {
-            throw CountersignError(
-                .environment, "another server of this home is listening on \(path)",
-                hint: "`countersign vault lock` and `unlock` reach only that server")
+        if let inherited {
+            descriptor = inherited
+        } else {
+            if try LocalSocket.connect(to: path) != nil {
+                throw CountersignError(
+                    .environment, "another server of this home is listening on \(path)",
+                    hint: "`countersign vault lock` and `unlock` reach only that server")
+            }
+            descriptor = try LocalSocket.listen(at: path)
         }
-        descriptor = try LocalSocket.listen(at: path)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        var ends: [Int32] = [-1, -1]
+        guard csn_pipe2(&ends) == 0 else { throw .system(errno, "cannot create a pipe") }
+        wake = (ends[0], ends[1])
         self.service = service
         DispatchQueue(label: "countersign.control").async { [self] in acceptUntilStopped() }
     }
 
     /// Accepts no more commands, and waits a few seconds for the long operations, which notice it, to reply.
-    package func stop() async {
-        _ = unlink(path)
-        state.withLock { $0.isStopped = true }
-        // Makes `accept` return; its thread closes the socket.
-        shutdown(descriptor, Int32(SHUT_RDWR))
+    ///
+    /// `isHandedOver`: another process has the socket now.
+    package func stop(isHandedOver: Bool = false) async {
+        if !isHandedOver { _ = unlink(path) }
+        let wasStopped = state.withLock { state in
+            defer { state.isStopped = true }
+            return state.isStopped
+        }
+        // Its other end sees that, and its thread closes the socket.
+        if !wasStopped { close(wake.writing) }
         let deadline = ContinuousClock.now + .seconds(5)
         while state.withLock({ $0.unsentReplies > 0 }), ContinuousClock.now < deadline {
             try? await Task.sleep(for: .milliseconds(20))
@@ -75,11 +93,20 @@ package final class ControlSocket: Sendable {
     }
 
     private func acceptUntilStopped() {
-        defer { close(descriptor) }
+        defer {
+            close(descriptor)
+            close(wake.reading)
+        }
         while true {
+            var waiting = [
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&waiting, 2, -1) > 0 || errno == EINTR else { return }
+            if waiting[1].revents != 0 { return }
             let descriptor = accept(descriptor, nil, nil)
             if descriptor < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
+                if errno == EINTR || errno == ECONNABORTED || errno == EAGAIN { continue }
                 if errno == EMFILE || errno == ENFILE {
                     sleep(1)
                     continue

@@ -25,6 +25,7 @@ package final class PolicyKeeper: Sendable {
     private let reader: HomeReader
     private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
     private let snapshot: NIOLockedValueBox<HomeSnapshot>
+    private let restarter = NIOLockedValueBox<(@Sendable () throws(CountersignError) -> Void)?>(nil)
     private let sharedRenewals = NIOLockedValueBox<SignInRenewals?>(nil)
     /// How many attempts in a row to write shared sessions have failed. Its lock is held during one, and taken before
     /// that of ``snapshot``.
@@ -45,6 +46,31 @@ package final class PolicyKeeper: Sendable {
     var signInRenewals: SignInRenewals? {
         get { sharedRenewals.withLockedValue { $0 } }
         set { sharedRenewals.withLockedValue { $0 = newValue } }
+    }
+
+    /// Has the process replaced by a new one, which ``setRestarter(_:)`` decides.
+    package func restart() throws(CountersignError) {
+        guard let restart = restarter.withLockedValue({ $0 }) else {
+            throw CountersignError(.refused, "this program does not replace itself")
+        }
+        try restart()
+    }
+
+    /// How the process is replaced; it goes on meanwhile. `restart` throws if that is not possible.
+    package func setRestarter(_ restart: @escaping @Sendable () throws(CountersignError) -> Void) {
+        restarter.withLockedValue { $0 = restart }
+    }
+
+    /// An organisation wants programs to start again, so that its policy takes effect.
+    func organisationWantsRestart() {
+        guard restarter.withLockedValue({ $0 != nil }) else { return }
+        do throws(CountersignError) {
+            try restart()
+        } catch {
+            reader.logger.warning(
+                "an organisation wants this program to start again, and \(error.detail)",
+                metadata: error.hint.map { ["hint": "\($0)"] })
+        }
     }
 
     /// Learns whether origins' certificates are revoked.

@@ -12,6 +12,7 @@ import NIOCore
 package import NIOPosix
 package import CountersignProxy
 import CountersignVault
+import Synchronization
 
 /// A running proxy for a home: its listening sockets, the policy, and the timer that reads the home's files again.
 package final class ProxyRuntime: Sendable {
@@ -38,12 +39,14 @@ package final class ProxyRuntime: Sendable {
     private let scopeRequests: ScopeRequests?
     /// The runtime's own keeper of certificates; nil if the caller has one.
     private let ownRenewals: RenewalKeeper?
+    private let hasHandedOver = Atomic(false)
     /// Reads the home serially, off the event loops.
     private let queue: DispatchQueue
 
     /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
-    /// that is not possible; with `reporter`, these include operations on the vault. `serverTrustDelegate` decides
-    /// about listed origins that cannot be verified. `observer` is notified of challenges. `clientTokenFile` is the
+    /// that is not possible; `inheritedControlSocket` is that of the process that this one replaces. With `reporter`,
+    /// commands include operations on the vault. `serverTrustDelegate` decides about listed origins that cannot be
+    /// verified. `observer` is notified of challenges. `clientTokenFile` is the
     /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
     /// one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
     /// one. `scopeRequests` asks the person for scopes that an access token lacks, or `scopeAsker` does. `group` has
@@ -51,7 +54,8 @@ package final class ProxyRuntime: Sendable {
     /// these origins, with a CA of its own whose root is not stored, and reports the responses to a window's pages.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, isTemporary: Bool = false, group shared: MultiThreadedEventLoopGroup? = nil,
+        hasControlSocket: Bool, inheritedControlSocket: Int32? = nil, isTemporary: Bool = false,
+        group shared: MultiThreadedEventLoopGroup? = nil,
         reporter: PolicyReporter? = nil, clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
@@ -130,7 +134,9 @@ package final class ProxyRuntime: Sendable {
         self.group = group
         ownsGroup = shared == nil
         let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, logger: logger)
-        control = hasControlSocket ? Self.control(vault, addresses, clientTokenFile) : nil
+        control =
+            hasControlSocket
+            ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         if !isTemporary { keeper.signInRenewals = signInRenewals }
@@ -163,6 +169,28 @@ package final class ProxyRuntime: Sendable {
         queue.async { [keeper] in keeper.refresh(force: true) }
     }
 
+    // MARK: Another process
+
+    /// The listening sockets, and whether this process removes their files in the end.
+    package var listeningSockets: [(descriptor: Int32, isOwn: Bool)] { listener.descriptors }
+
+    /// The listening control socket; nil if there is none.
+    package var controlSocket: Int32? { control?.descriptor }
+
+    /// Another process has the sockets now, and does what this one did in the background. Serves the clients that are
+    /// connected, up to the configured limit or until ``hasten()``. ``stop()`` must follow.
+    package func handOver() async {
+        refreshTask.cancel()
+        ownRenewals?.stop()
+        signInRenewals.cancel()
+        await control?.stop(isHandedOver: true)
+        hasHandedOver.store(true, ordering: .relaxed)
+        await listener.handOver()
+    }
+
+    /// Ends the wait of ``handOver()``.
+    package func hasten() { listener.hasten() }
+
     /// Waits for exchanges in progress, up to the configured limit, and closes everything.
     package func stop() async {
         refreshTask.cancel()
@@ -171,7 +199,7 @@ package final class ProxyRuntime: Sendable {
         brokerCookies.stop()
         if ownsSignInRenewals { signInRenewals.cancel() }
         scopeRequests?.cancel()
-        await control?.stop()
+        if !hasHandedOver.load(ordering: .relaxed) { await control?.stop() }
         await delegateCredentials?.stop()
         await listener.stop()
         await scopeRequests?.stop()
@@ -230,7 +258,7 @@ package final class ProxyRuntime: Sendable {
     // MARK: Control socket
 
     private static func control(
-        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?
+        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?, _ inherited: Int32?
     ) -> ControlSocket? {
         do {
             let service = ControlSocket.Service(
@@ -240,7 +268,7 @@ package final class ProxyRuntime: Sendable {
                     reply.clientTokenFile = clientTokenFile
                     return reply
                 }, perform: vault.perform)
-            return try ControlSocket(home: vault.keeper.home, service: service)
+            return try ControlSocket(home: vault.keeper.home, inherited: inherited, service: service)
         } catch {
             vault.logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })
             return nil
@@ -254,6 +282,7 @@ package final class ProxyRuntime: Sendable {
             switch address {
             case .tcp(let host, let port): HostText.joined(host, port)
             case .unix(let path): "unix:\(path)"
+            case .inherited(let descriptor, _): "the inherited socket \(descriptor)"
             }
         }
         let attempt = "cannot listen on \(names.joined(separator: ", "))"

@@ -25,6 +25,8 @@ final class SignInRenewals: Sendable {
     let openVault: @Sendable () -> OpenVault?
     /// Makes a change to the vault take effect.
     private let changed: @Sendable () -> Void
+    /// Called when an organisation wants programs to start again.
+    private let restart: @Sendable () -> Void
     let logger: Logger
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
@@ -71,20 +73,24 @@ final class SignInRenewals: Sendable {
     ) {
         self.init(
             home: keeper.home, environment: keeper.environment, openVault: { keeper.vault },
-            changed: { keeper.refresh(force: true) }, logger: logger, delay: delay, now: now)
+            changed: { keeper.refresh(force: true) }, restart: keeper.organisationWantsRestart, logger: logger,
+            delay: delay, now: now)
     }
 
     /// For one token, without a proxy. Logs nothing.
     convenience init(home: Home, vault: OpenVault, now: @escaping @Sendable () -> Int64) {
         self.init(
             home: home, environment: ProcessInfo.processInfo.environment, openVault: { vault }, changed: {},
+            restart: {},
             logger: Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }, delay: 0, now: now)
     }
 
     private init(
         home: Home, environment: [String: String], openVault: @escaping @Sendable () -> OpenVault?,
-        changed: @escaping @Sendable () -> Void, logger: Logger, delay: Double, now: @escaping @Sendable () -> Int64
+        changed: @escaping @Sendable () -> Void, restart: @escaping @Sendable () -> Void, logger: Logger,
+        delay: Double, now: @escaping @Sendable () -> Int64
     ) {
+        self.restart = restart
         self.home = home
         self.environment = environment
         self.openVault = openVault
@@ -109,9 +115,9 @@ final class SignInRenewals: Sendable {
         guard let vault = openVault() else { return }
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
-            // Requests do not ask for a token that is withheld.
+            // Requests do not ask for a token that is withheld; ``ComplianceKeeper`` does.
             let isWithheld = contents.compliance[record.name].map { !$0.isCompliant } ?? false
-            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires || isWithheld,
+            guard let due = record.renewalTime(delayedBy: delay), due <= time, time < record.expires, !isWithheld,
                 record.ended.isEmpty, !isPaused(record, at: time),
                 !state.withLock({ $0.running[record.name] != nil || $0.unstored[record.name] != nil }),
                 record.isRenewable,
@@ -245,6 +251,7 @@ final class SignInRenewals: Sendable {
             } else if let compliant = refusal, compliant.status == .compliant {
                 (received, failure) = await renewal.ask()
                 refusal = nil
+                if compliant.restarts { restart() }
                 if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
                     refusal = NotCompliant.stillRefused(compliant, account: record.account).outcome
                 }
@@ -294,8 +301,9 @@ final class SignInRenewals: Sendable {
         }
     }
 
-    /// Asks for a new token after a remediation, and returns why there is none. Nil also if none is needed.
-    func renew(afterRemediating name: String) async -> (any Error)? {
+    /// Asks for a new token at once, for example after a remediation, and returns why there is none. Nil also if none
+    /// is needed.
+    func renewNow(_ name: String) async -> (any Error)? {
         do {
             let lock = try await RenewalLock.acquire(
                 RenewalLock.name(ofSignIn: name), of: home, patience: Self.lockPatience, waits: {})

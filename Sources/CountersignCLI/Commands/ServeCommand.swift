@@ -5,6 +5,7 @@ import Countersign
 import CountersignCLinux
 import CountersignProxy
 import CountersignSitePolicy
+import CountersignVault
 import FoundationEssentials
 import Glibc
 
@@ -16,11 +17,14 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Prints `countersign: listening on ADDRESS` for each address when it accepts connections, and notifies \
             systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything and \
-            opens the access log again, as logrotate needs it. On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
+            opens the access log again, as logrotate needs it. On SIGUSR2, a new process takes the sockets over without \
+            refusing a connection, and this one ends when its clients have been served. On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
 
             Only processes of your own user may use the proxy, and those of --allow-user. Others get a 403. If the vault needs a passphrase and there is no \
             terminal to ask for it, the proxy starts with a locked vault and answers no challenge until `countersign \
             vault unlock`.
+
+            With socket activation by systemd, listens on the sockets of the unit in place of --listen.
 
             The token in --client-token-file has at least 16 characters from A-Z a-z 0-9 _ -, and only you may be able \
             to read the file.
@@ -100,10 +104,14 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        let inherited = try InheritedSockets.take(permitsNetwork: unsafeListen)
+        if let inherited, !inherited.replacesProcess, !listen.isEmpty {
+            throw ValidationError("--listen and the sockets of the service manager exclude each other")
+        }
         let home = try homeOption.locatedOrNew()
         let logger = ConsoleLogHandler.logger()
         var configuration = ProxyConfiguration()
-        configuration.listeningAddresses = try addresses().map(\.address)
+        configuration.listeningAddresses = try inherited?.addresses ?? addresses().map(\.address)
         configuration.originTimeoutSeconds = originTimeout
         configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
         configuration.requiresSameUser = !unsafeListen
@@ -114,7 +122,13 @@ struct ServeCommand: AsyncParsableCommand {
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
-            now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
+            now: { Int64(time(nil)) }, again: inherited?.replacesProcess == true ? nil : access.again,
+            passphrase: { () throws in
+                guard inherited?.replacesProcess != true else {
+                    throw VaultError(.passphraseNeeded, "the vault is locked, as it was in the former process")
+                }
+                return try access.passphrase()
+            })
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
         }
@@ -130,11 +144,13 @@ struct ServeCommand: AsyncParsableCommand {
         let scopes = person.map { $0.scopeRequests(keeper, logger) }
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
-            hasControlSocket: true, reporter: askPassphrase ? nil : Self.report,
+            hasControlSocket: true, inheritedControlSocket: inherited?.control,
+            reporter: askPassphrase ? nil : Self.report,
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
-        ServiceManager.notify("READY=1")
-        await Self.waitForStop(runtime, log)
+        // A process that is replaced reports that itself: systemd listens only to the main process.
+        if inherited?.replacesProcess == true { inherited?.reportReady() } else { ServiceManager.notify("READY=1") }
+        await Self.waitForStop(runtime, log, keeper)
     }
 
     /// Answers for `explain` and `test`.
@@ -148,29 +164,85 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
+    private enum Event: Sendable {
+        case signal(SignalWatch.Arrival)
+        /// ``Replacement/begin()`` has permitted it.
+        case restart
+        case replaced(Replacement.Outcome)
+        case stopped
+    }
+
     /// Handles signals; returns after the proxy has stopped.
-    private static func waitForStop(_ runtime: ProxyRuntime, _ log: AccessLog?) async {
-        var stopping: Task<Void, Never>?
-        let (stopped, finish) = AsyncStream.makeStream(of: SignalWatch.Arrival?.self)
+    private static func waitForStop(_ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper) async {
+        let (events, event) = AsyncStream.makeStream(of: Event.self)
         let signals = Task {
-            for await arrival in SignalWatch.arrivals() { finish.yield(arrival) }
+            for await arrival in SignalWatch.arrivals() { event.yield(.signal(arrival)) }
         }
         defer { signals.cancel() }
-        for await arrival in stopped {
-            guard let arrival else { return }
-            if arrival.number == SIGHUP {
+        let replacement = Replacement(keeper)
+        keeper.setRestarter { () throws(CountersignError) in
+            try replacement.begin()
+            event.yield(.restart)
+        }
+        var (isStopping, hasSuccessor, isHastened) = (false, false, false)
+        for await next in events {
+            switch next {
+            case .signal(let arrival) where arrival.number == SIGHUP:
                 runtime.reload()
                 reopen(log)
-            } else if stopping == nil {
-                ServiceManager.notify("STOPPING=1")
-                stopping = Task {
-                    await runtime.stop()
-                    finish.yield(nil)
-                }
-            } else {
+            case .signal(let arrival) where arrival.number == SIGUSR2:
+                if !isStopping, !hasSuccessor { requestRestart(keeper) }
+            case .signal where hasSuccessor && !isHastened:
+                isHastened = true
+                runtime.hasten()
+            case .signal(let arrival) where isStopping || hasSuccessor:
                 _exit(128 + arrival.number)
+            case .signal:
+                isStopping = true
+                ServiceManager.notify("STOPPING=1")
+                replacement.cancel()
+                Task {
+                    await runtime.stop()
+                    event.yield(.stopped)
+                }
+            case .restart:
+                guard !isStopping else { continue }
+                ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds)")
+                Task { event.yield(.replaced(await replacement.run(runtime))) }
+            case .replaced(.failed(let reason)):
+                guard !isStopping else { continue }
+                ServiceManager.notify("READY=1")
+                Console.warning("the restart has failed, and this process goes on: \(reason)")
+            case .replaced(.ready(let process)):
+                if isStopping {
+                    kill(process, SIGTERM)
+                    continue
+                }
+                hasSuccessor = true
+                ServiceManager.notify("MAINPID=\(process)\nREADY=1")
+                Console.log("info", "process \(process) has taken over")
+                Task {
+                    await runtime.handOver()
+                    await runtime.stop()
+                    event.yield(.stopped)
+                }
+            case .stopped: return
             }
         }
+    }
+
+    private static func requestRestart(_ keeper: PolicyKeeper) {
+        do throws(CountersignError) {
+            try keeper.restart()
+        } catch {
+            Console.warning("there is no restart: \(error.detail)", hint: error.hint)
+        }
+    }
+
+    private static var monotonicMicroseconds: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec * 1_000_000 + time.tv_nsec / 1000
     }
 
     private static func reopen(_ log: AccessLog?) {

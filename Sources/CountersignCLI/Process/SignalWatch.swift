@@ -11,7 +11,7 @@ enum SignalWatch {
         let isFromProcess: Bool
     }
 
-    private static let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+    private static let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2]
 
     private static var set: sigset_t {
         var set = sigset_t()

@@ -14,6 +14,9 @@ package struct ComplianceService: Sendable, Equatable {
     package let sendsCapability: Bool
     /// Whether the access token of the sign-in is for this service, too, and is sent to it.
     package let takesAccessToken: Bool
+    /// After how many days without a confirmation that the device complies everything that the sign-in has brought is
+    /// wiped; nil for never.
+    package let wipeAfterDays: Int64?
     /// Where the pages may be that the service has opened.
     package let pageOrigins: [Origin]
     let transport: EndpointURL.Transport
@@ -53,6 +56,11 @@ package struct ComplianceService: Sendable, Equatable {
         }
         sendsCapability = try reader.boolIfPresent("protapp") ?? false
         takesAccessToken = try reader.boolIfPresent("access_token") ?? false
+        wipeAfterDays = try reader.integerIfPresent("wipe_after_days")
+        if let wipeAfterDays, !ComplianceDeadline.permittedDays.contains(wipeAfterDays) {
+            let days = ComplianceDeadline.permittedDays
+            throw reader.invalid("wipe_after_days", "must be \(days.lowerBound) to \(days.upperBound) days")
+        }
         try reader.finish()
     }
 

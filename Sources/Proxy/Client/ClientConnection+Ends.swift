@@ -58,7 +58,7 @@ extension ClientConnection {
                 if now > headStartedAt + limits.headSeconds {
                     respondAndClose(.init(status: 408, detail: "the request head did not arrive in time"))
                 }
-            } else if now > idleSince + limits.keepAliveSeconds {
+            } else if now > idleSince + (services.isHandedOver ? limits.headSeconds : limits.keepAliveSeconds) {
                 close()
             }
         case .clientHello, .clientHandshake:

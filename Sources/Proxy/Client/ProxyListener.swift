@@ -15,7 +15,8 @@ package final class ProxyListener: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let loops: [ObjectIdentifier: NIOLoopBound<LoopServices>]
     private let channels = NIOLockedValueBox<[any Channel]>([])
-    private let unixPaths = NIOLockedValueBox<[String]>([])
+    private let sockets = NIOLockedValueBox<[ListeningSocket]>([])
+    private let hasStopped = NIOLockedValueBox(false)
     private let refusals: NIOLockedValueBox<RefusedConnections>
     /// The connections that wait for a ``RefusalHandler``'s response.
     private let refusing = NIOLockedValueBox(0)
@@ -52,24 +53,57 @@ package final class ProxyListener: Sendable {
     package func listen() async throws -> [String] {
         var names: [String] = []
         for address in services.configuration.listeningAddresses {
-            switch address {
-            case .tcp(let host, let port):
-                let channel = try await bootstrap(isUnix: false).bind(host: host, port: port).get()
-                channels.withLockedValue { $0.append(channel) }
-                let bound = channel.localAddress
-                names.append(Self.name(bound, host: host))
-                if let port = bound?.port { await noteOwnPort(UInt16(port)) }
-            case .unix(let path):
-                let channel = try await bootstrap(isUnix: true).bind(
-                    unixDomainSocketPath: path, cleanupExistingSocketFile: true
-                ).get()
-                chmod(path, 0o600)
-                channels.withLockedValue { $0.append(channel) }
-                unixPaths.withLockedValue { $0.append(path) }
-                names.append("unix:\(path)")
-            }
+            let socket = try ListeningSocket(address)
+            sockets.withLockedValue { $0.append(socket) }
+            let channel = try await bootstrap(isUnix: socket.port == nil).withBoundSocket(socket.copy()).get()
+            channels.withLockedValue { $0.append(channel) }
+            names.append(socket.name)
+            if let port = socket.port { await noteOwnPort(port) }
         }
         return names
+    }
+
+    /// The listening sockets, for a process that replaces this one: `isOwn` as for inherited ones. This process keeps
+    /// them until it stops.
+    package var descriptors: [(descriptor: Int32, isOwn: Bool)] {
+        sockets.withLockedValue { $0.map { ($0.descriptor, $0.port != nil || $0.ownPath != nil) } }
+    }
+
+    /// Another process has the sockets now: accepts no more clients, and serves those that are there. ``stop()`` waits
+    /// for them.
+    package func handOver() async {
+        let channels = channels.withLockedValue { $0 }
+        for channel in channels { try? await channel.setOption(.autoRead, value: false).get() }
+        // A connection that was accepted before passes the loops of client and socket until it is registered. One whose
+        // socket is closed before that is lost.
+        for _ in 0..<4 {
+            for loop in loops.values { await onLoop(loop) { _ in } }
+            for channel in channels { try? await channel.eventLoop.submit {}.get() }
+        }
+        for loop in loops.values { await onLoop(loop) { $0.handOver() } }
+        for channel in channels { try? await channel.close().get() }
+        // The files belong to the other process.
+        let sockets = sockets.withLockedValue { sockets in
+            defer { sockets = [] }
+            return sockets
+        }
+        for socket in sockets { socket.close() }
+        self.channels.withLockedValue { $0 = [] }
+        await waitUntilQuiet(seconds: services.configuration.handOverSeconds)
+    }
+
+    /// Ends the wait of ``handOver()``.
+    package func hasten() { hasStopped.withLockedValue { $0 = true } }
+
+    /// Returns when all connections are closed, the time is over, or ``hasten()`` was called.
+    private func waitUntilQuiet(seconds: Int64, isHandedOver: Bool = true) async {
+        let deadline = NIODeadline.now() + .seconds(seconds)
+        while NIODeadline.now() < deadline, !isHandedOver || !hasStopped.withLockedValue({ $0 }) {
+            var isQuiet = true
+            for loop in loops.values where await onLoop(loop, { $0.isQuiet }) == false { isQuiet = false }
+            if isQuiet { break }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
     }
 
     /// A connection of this process to its own proxy: one end of a socket pair whose other end the proxy has. There is
@@ -90,17 +124,14 @@ package final class ProxyListener: Sendable {
     /// Stops accepting clients, waits for the exchanges in progress for the configured time, then closes everything.
     package func stop() async {
         for channel in channels.withLockedValue({ $0 }) { try? await channel.close().get() }
-        for path in unixPaths.withLockedValue({ $0 }) { unlink(path) }
+        for socket in sockets.withLockedValue({ $0 }) {
+            socket.close()
+            if let path = socket.ownPath { unlink(path) }
+        }
         tick.cancel()
         for line in refusals.withLockedValue({ $0.ended() }) { refused(line) }
         for loop in loops.values { await onLoop(loop) { $0.drain() } }
-        let deadline = NIODeadline.now() + .seconds(services.configuration.drainSeconds)
-        while NIODeadline.now() < deadline {
-            var isQuiet = true
-            for loop in loops.values where await onLoop(loop, { $0.isQuiet }) == false { isQuiet = false }
-            if isQuiet { break }
-            try? await Task.sleep(for: .milliseconds(50))
-        }
+        await waitUntilQuiet(seconds: services.configuration.drainSeconds, isHandedOver: false)
         for loop in loops.values { await onLoop(loop) { $0.stop() } }
         // Results that are delivered after the event loops have stopped would be lost.
         await services.leaves.finish()
@@ -235,16 +266,13 @@ package final class ProxyListener: Sendable {
     private func add(
         _ channel: any Channel, _ process: ClientProcess, addresses: (client: SocketAddress, server: SocketAddress)?
     ) throws -> ClientConnection {
-        guard let services = loops[ObjectIdentifier(channel.eventLoop)]?.value, !services.isDraining else {
+        guard let services = loops[ObjectIdentifier(channel.eventLoop)]?.value,
+            !services.isDraining || services.isHandedOver
+        else {
             throw Refused(reason: "stopping")
         }
         let connection = ClientConnection(services: services, process: process, addresses: addresses)
         try channel.pipeline.syncOperations.addHandler(connection)
         return connection
-    }
-
-    private static func name(_ address: SocketAddress?, host: String) -> String {
-        guard let address, let ip = address.ipAddress, let port = address.port else { return host }
-        return HostText.joined(ip, port)
     }
 }

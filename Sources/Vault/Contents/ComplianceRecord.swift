@@ -19,10 +19,13 @@ package struct ComplianceRecord: Equatable, Sendable {
     package var page: String
     /// When that became known, in seconds since 1970.
     package var checked: Int64
+    /// When the device was last known to comply, in seconds since 1970; 0 if an earlier version has not stored it.
+    package var confirmed: Int64
 
+    /// Without `confirmed`, a device that complies was confirmed when that became known.
     package init(
         name: String, homeAccount: String, status: UInt8 = 0, title: String = "", message: String = "",
-        page: String = "", checked: Int64
+        page: String = "", checked: Int64, confirmed: Int64? = nil
     ) {
         self.name = name
         self.homeAccount = homeAccount
@@ -31,6 +34,7 @@ package struct ComplianceRecord: Equatable, Sendable {
         self.message = message
         self.page = page
         self.checked = checked
+        self.confirmed = confirmed ?? (status == 0 ? checked : 0)
     }
 
     package var isCompliant: Bool { status == 0 }
@@ -110,7 +114,7 @@ extension VaultLimits {
         if ![record.homeAccount, record.title, record.message, record.page].allSatisfy(isSignInLine) {
             return "a value that is not one line of text"
         }
-        return record.checked < 0 ? "a time before 1970" : nil
+        return record.checked < 0 || record.confirmed < 0 ? "a time before 1970" : nil
     }
 
     /// Why the record cannot be stored; nil if it can.
@@ -131,6 +135,7 @@ extension RecordWriter {
         append(record.status)
         for text in [record.title, record.message, record.page] { field(text) }
         append(UInt64(clamping: record.checked))
+        append(UInt64(clamping: record.confirmed))
     }
 
     mutating func append(_ record: WipeRecord) {
@@ -148,7 +153,7 @@ extension RecordReader {
     mutating func compliance(named name: String) throws(VaultError) -> ComplianceRecord {
         let record = ComplianceRecord(
             name: name, homeAccount: try text(), status: try number(UInt8.self), title: try text(),
-            message: try text(), page: try text(), checked: try time())
+            message: try text(), page: try text(), checked: try time(), confirmed: isAtEnd ? nil : try time())
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("compliance with \(fault)") }
         return record
     }

@@ -55,7 +55,7 @@ import CountersignCryptography
 ///         (0 or 1) and then a list of files to write: name and bytes, a list of files to remove, 1 byte whether the
 ///         record is to be removed afterwards (0 or 1)
 ///     kind 21, whether the device complies, of a sign-in of kind 13: name, home account, 1 byte status (0 to 5),
-///         title, message, page, 8 bytes checked
+///         title, message, page, 8 bytes checked, 8 bytes confirmed; earlier versions end at checked
 ///     kind 22, a wipe that has begun: name, identifier of the sign-in, 8 bytes begun, list of lines for sites, group
 ///         and host of a shared session, both empty if there is none
 ///

@@ -55,7 +55,8 @@ public final class ChallengeController: Sendable {
         home: URL? = nil, logger: Logger? = nil, startsLocked: Bool = false,
         passphrase: (() throws -> Password)? = nil
     ) throws(ChallengeError) {
-        let environment = ProcessVariables.of("COUNTERSIGN_HOME", "XDG_CONFIG_HOME", "HOME", "SSL_CERT_FILE")
+        let environment = ProcessVariables.of(
+            "COUNTERSIGN_HOME", "XDG_CONFIG_HOME", "HOME", "SSL_CERT_FILE", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
         let logger = logger ?? Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
         var refusal: ChallengeError?
         do {
@@ -218,6 +219,14 @@ public final class ChallengeController: Sendable {
     public var scopeDelegate: (any ScopeDelegate)? {
         get { scopeQuestions.delegate }
         set { scopeQuestions.delegate = newValue }
+    }
+
+    /// Hears when the device begins or ceases to comply with the policy of a sign-in, as silent questions find, and
+    /// when an enrolment is wiped because nobody has confirmed for long that it does. Not called by a
+    /// ``ComplianceManager``, which has its own.
+    public var complianceDelegate: (any ComplianceDelegate)? {
+        get { renewals.compliance.delegate }
+        set { renewals.compliance.delegate = newValue }
     }
 
     /// A new stream of the events of the controller and of all its proxies, from now on. Each stream receives all

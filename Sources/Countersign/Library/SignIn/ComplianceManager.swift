@@ -71,7 +71,7 @@ public final class ComplianceManager: Sendable {
     /// ``ChallengeError/accountID`` of an enrollment that requires a policy first. `silent`: no page is
     /// opened; if a person has something to do, the status is
     /// ``ComplianceResult/Status-swift.enum/interactionRequired``, and the caller decides whether to call this again,
-    /// not silently. `agent` shows the page. The result also goes to the delegate.
+    /// not silently. `agent` shows the page. The result also goes to the delegate, which may have the enrolment wiped.
     ///
     /// Throws ``ChallengeError``: `signInMissing` if there is no sign-in of that account whose profile names a
     /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` at
@@ -86,9 +86,25 @@ public final class ComplianceManager: Sendable {
         if told.isFirst {
             if told.ending.restarts { await delegate?.saveState(before: told.ending.result) }
             await delegate?.remediated(told.ending.result)
+            await wipe(after: told.ending.result)
         }
         try Task.checkCancellation()
         return told.ending.result
+    }
+
+    /// If there is no token and the delegate wants it.
+    private func wipe(after result: ComplianceResult) async {
+        switch result.status {
+        case .compliant, .interactionRequired: return
+        case .notCompliant, .networkFailure, .serviceFailure, .userCancelled: break
+        }
+        guard let delegate, await delegate.shouldWipe(after: result) else { return }
+        // Also if the caller does not wait any more: the delegate has decided.
+        await Task { [signIns] in
+            await ComplianceWipe(signIn: result.signIn, accountID: result.accountID, days: nil).perform(for: delegate) {
+                await signIns.wipe(result.signIn)
+            }
+        }.value
     }
 
     /// The calls that wait for a result.
@@ -274,21 +290,6 @@ public final class ComplianceManager: Sendable {
             await task?.value
         }
     }
-}
-
-/// Hears about remediations.
-public protocol ComplianceDelegate: Sendable {
-    /// A remediation has ended.
-    func remediated(_ result: ComplianceResult) async
-
-    /// The organisation wants programs to start again, so that its policy takes effect: save what must not be lost. The
-    /// library itself needs no restart, and does not end the program.
-    func saveState(before result: ComplianceResult) async
-}
-
-extension ComplianceDelegate {
-    /// Does nothing.
-    public func saveState(before result: ComplianceResult) async {}
 }
 
 /// The end of a remediation.

@@ -20,6 +20,10 @@ public struct EnrollmentProfile: Sendable {
     /// access token if the profile says so.
     public var complianceService: String? { profile.compliance?.url.description }
 
+    /// After how many days without a confirmation that the device complies everything that the sign-in has brought is
+    /// wiped; nil for never.
+    public var wipeAfterDays: Int? { profile.compliance?.wipeAfterDays.map { Int($0) } }
+
     /// Reads a document that the program has, of at most 64 KiB. `source` says where it came from; the user sees it.
     /// Throws ``ChallengeError`` with the code `profileFaulty`, and line and column in its text.
     public init(_ document: some Sequence<UInt8>, source: String) throws(ChallengeError) {

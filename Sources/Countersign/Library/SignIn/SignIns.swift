@@ -145,6 +145,17 @@ public final class SignIns: Sendable {
         }
     }
 
+    /// Removes everything that a sign-in has brought. Returns why that is not complete; nil if it is, or if there is no
+    /// such sign-in.
+    func wipe(_ name: String) async -> String? {
+        do {
+            try await onVault(creates: false) { vault in _ = try vault?(.wipe(name: name), nil) }
+            return nil
+        } catch {
+            return (error as? ChallengeError)?.detail ?? "\(error)"
+        }
+    }
+
     // MARK: The home
 
     /// A client for providers, which trusts the system's anchors and the home's.

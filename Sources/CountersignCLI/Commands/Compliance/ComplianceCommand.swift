@@ -23,8 +23,21 @@ struct ComplianceCommand: AsyncParsableCommand {
 
     /// What becomes of a service's wish.
     static let restart =
-        "the organisation wants programs to start again: restart those that use its sites; `countersign serve` reads "
-        + "the new state at once"
+        "the organisation wants programs to start again: restart those that use its sites"
+
+    /// Has the running server start again, if there is one.
+    fileprivate static func restartServer(of home: Home) {
+        do {
+            _ = try ControlSocket.ask(.restart, of: home)
+            Console.log("info", "`countersign serve` starts again")
+        } catch let error as CountersignError where error.code == .notRunning {
+        } catch {
+            for diagnostic in Diagnostic.all(in: error) {
+                Console.warning(
+                    "`countersign serve` does not start again: \(diagnostic.message)", hint: diagnostic.hint)
+            }
+        }
+    }
 
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -142,7 +155,9 @@ struct ComplianceCommand: AsyncParsableCommand {
                         isSilent = false
                         continue
                     }
-                    return try Self.show(report, name)
+                    try Self.show(report, name)
+                    if report.restarts { ComplianceCommand.restartServer(of: home) }
+                    return
                 default: throw VaultSession.unexpected
                 }
             }
@@ -182,6 +197,8 @@ struct ComplianceRow: Encodable {
     let message: String?
     let page: String?
     let checked: String
+    let confirmed: String?
+    let wipe: String?
 
     init(_ compliance: ListedCompliance, name: String? = nil) {
         self.name = name
@@ -191,6 +208,8 @@ struct ComplianceRow: Encodable {
         message = compliance.message.isEmpty ? nil : compliance.message
         page = compliance.page
         checked = WallClock.rfc3339(compliance.checked)
+        confirmed = compliance.confirmed.map { WallClock.rfc3339($0) }
+        wipe = compliance.wipe.map { WallClock.rfc3339($0) }
     }
 }
 

@@ -43,6 +43,15 @@ struct ProfileSummary {
         if let service = profile.compliance {
             rows.append(("compliance", "\(service.url) says whether this device complies with a policy"))
             if service.takesAccessToken { rows.append(("compliance", "it gets the access token")) }
+            if let days = service.wipeAfterDays {
+                let unit = days == 1 ? "day" : "days"
+                rows.append(
+                    (
+                        "compliance",
+                        "all this is removed if nobody confirms for \(days) \(unit) that the device complies"
+                    )
+                )
+            }
             if service.sendsCapability { rows.append(("compliance", "the provider is told that policies are applied")) }
         }
         if let session = profile.session {

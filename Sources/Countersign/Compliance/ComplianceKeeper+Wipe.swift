@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+import CountersignDeviceManagement
+import CountersignSignIn
+import CountersignVault
+import Dispatch
+import Logging
+
+// What an enrolment has brought is wiped when nobody could confirm for the days of its profile that the device
+// complies.
+
+extension SignInRecord {
+    /// When the device loses what this sign-in has brought; nil if its profile says never.
+    func deadline(in contents: VaultContents, _ service: ComplianceService) -> ComplianceDeadline? {
+        service.wipeAfterDays.map {
+            ComplianceDeadline(confirmed: contents.compliance[name]?.confirmed ?? signedIn, days: $0)
+        }
+    }
+}
+
+extension VaultOperations {
+    func compliance(of signIn: SignInRecord) -> ListedCompliance? {
+        guard let contents = vault?.contents, let record = contents.compliance[signIn.name] else { return nil }
+        let service = (try? SignInProfile(Array(signIn.profile.utf8)))?.compliance
+        return ListedCompliance(record, wipe: service.flatMap { signIn.deadline(in: contents, $0) }?.end)
+    }
+}
+
+extension ComplianceKeeper {
+    /// A question about the sign-in has brought no confirmation: wipes it if the time for that is over.
+    func noteUnconfirmed(
+        _ record: SignInRecord, _ deadline: ComplianceDeadline, in vault: OpenVault,
+        _ isAbandoned: @escaping @Sendable () -> Bool
+    ) {
+        let time = now()
+        let since = "since \(WallClock.rfc3339(vault.contents.compliance[record.name]?.confirmed ?? record.signedIn))"
+        let unconfirmed = "nobody has confirmed \(since) that the device complies with the policy of \"\(record.name)\""
+        switch noteFailure(of: record.name, deadline, at: time) {
+        case .goOn: break
+        case .warn:
+            logger.warning(
+                "\(unconfirmed); what it has brought is wiped after \(WallClock.rfc3339(deadline.end))",
+                metadata: ["hint": "run `countersign compliance remediate \(record.name)`"])
+        case .wipe:
+            logger.warning("\(unconfirmed): what it has brought is wiped")
+            wipe(record, in: vault, isAbandoned)
+        }
+    }
+
+    private func wipe(_ record: SignInRecord, in vault: OpenVault, _ isAbandoned: @escaping @Sendable () -> Bool) {
+        let service = (try? SignInProfile(Array(record.profile.utf8)))?.compliance
+        let account = vault.contents.compliance[record.name].map { ListedCompliance($0) }?.account
+        let wipe = ComplianceWipe(
+            signIn: record.name, accountID: account ?? record.name, days: service?.wipeAfterDays.map { Int($0) })
+        let delegate = delegate
+        try? Blocking.run { [self] in
+            await wipe.perform(for: delegate) {
+                await withCheckedContinuation { continuation in
+                    DispatchQueue(label: "countersign.wipe").async {
+                        continuation.resume(returning: self.complete(record, in: vault, isAbandoned))
+                    }
+                }
+            }
+        }
+        policyKeeper.refresh(force: true)
+    }
+
+    /// Returns why the wipe is not complete; nil if it is.
+    private func complete(
+        _ record: SignInRecord, in vault: OpenVault, _ isAbandoned: @escaping @Sendable () -> Bool
+    ) -> String? {
+        let name = record.name
+        let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
+        do {
+            let result = try VaultOperations(home: policyKeeper.home, vault: vault, now: now).wipe(name, dialogue)
+            logger.notice("wiped \"\(name)\" and all that it has brought")
+            if case .signedOut(let done) = result, let warning = done.warning {
+                logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
+            }
+            return nil
+        } catch {
+            let reason = SignInRenewals.text(error)
+            logger.warning("the wipe of \"\(name)\" cannot be completed: \(reason)")
+            return reason
+        }
+    }
+}

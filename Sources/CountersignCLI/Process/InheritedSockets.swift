@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignChallenges
+import CountersignProxy
+import FoundationEssentials
+import Glibc
+
+/// The listening sockets that `serve` was started with: by systemd (sd_listen_fds(3)), or by the `serve` that it
+/// replaces, which also passes its control socket and waits until this process is ready.
+struct InheritedSockets: Sendable {
+    let addresses: [ProxyConfiguration.ListeningAddress]
+    let control: Int32?
+    /// Whether this process replaces another one.
+    var replacesProcess: Bool { ready != nil }
+    /// Where to report that this process is ready.
+    private let ready: Int32?
+
+    /// The variables that one process passes to the next.
+    static let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "COUNTERSIGN_RESTART"]
+    /// The names of descriptors in `LISTEN_FDNAMES`. A file of a socket of the first kind is removed in the end.
+    static let (own, activated, control, ready) = ("own", "activated", "control", "ready")
+    private static let first: Int32 = 3
+    private static let most: Int32 = 64
+
+    /// Takes the sockets over; nil if there are none. Children of this process do not inherit them. Throws
+    /// ``CountersignError`` if one cannot be used.
+    static func take(permitsNetwork: Bool) throws -> InheritedSockets? {
+        let environment = ProcessInfo.processInfo.environment
+        for name in variables { unsetenv(name) }
+        let isReplacement = environment["COUNTERSIGN_RESTART"].flatMap { Int32($0) } == getppid()
+        guard let process = environment["LISTEN_PID"].flatMap({ Int32($0) }),
+            process == getpid() || isReplacement && process == getppid(),
+            let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), (1...most).contains(count)
+        else { return nil }
+        let descriptors = (0..<count).map { first + $0 }
+        for descriptor in descriptors { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
+        guard isReplacement, names.count == descriptors.count else {
+            for descriptor in descriptors { try check(descriptor, permitsNetwork) }
+            return InheritedSockets(
+                addresses: descriptors.map { .inherited(descriptor: $0, isOwn: false) }, control: nil, ready: nil)
+        }
+        func all(_ name: String) -> [Int32] { zip(descriptors, names).filter { $0.1 == name }.map(\.0) }
+        let addresses = zip(descriptors, names).filter { $0.1 == own || $0.1 == activated }
+        return InheritedSockets(
+            addresses: addresses.map { .inherited(descriptor: $0.0, isOwn: $0.1 == own) },
+            control: all(control).first, ready: all(ready).first)
+    }
+
+    private static func check(_ descriptor: Int32, _ permitsNetwork: Bool) throws {
+        guard let name = ListeningSocket.name(ofInherited: descriptor) else {
+            throw CountersignError(
+                .configuration, "descriptor \(descriptor) of the service manager is not a listening stream socket",
+                hint: "use ListenStream= in the unit of the socket")
+        }
+        guard !permitsNetwork, !name.hasPrefix("unix:") else { return }
+        let host = name.prefix(upTo: name.lastIndex(of: ":") ?? name.endIndex).filter { !"[]".contains($0) }
+        guard HostText.isLoopbackAddress(host) else {
+            throw CountersignError(
+                .configuration, "the service manager's socket \(name) has not a loopback address",
+                hint: "pass --unsafe-listen and --client-token-file, or use a loopback address")
+        }
+    }
+
+    /// Tells the process that this one replaces that clients are accepted.
+    func reportReady() {
+        guard let ready else { return }
+        _ = write(ready, "1", 1)
+        close(ready)
+    }
+}

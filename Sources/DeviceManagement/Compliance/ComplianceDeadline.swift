@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// When a device that nobody confirms to comply loses what an enrolment has brought: `"wipe_after_days"` in the
+/// profile.
+package struct ComplianceDeadline: Equatable, Sendable {
+    /// When the device was last confirmed to comply, in seconds since 1970.
+    private let confirmed: Int64
+    private let days: Int64
+
+    /// What a profile may say.
+    package static let permittedDays: ClosedRange<Int64> = 1...3650
+    private static let day: Int64 = 86_400
+    /// How long the attempts to have the device confirmed go on after the time is over, in seconds: the machine may
+    /// have been off for all that time, and its network is not up at once.
+    package static let lastAttempts: Int64 = 3600
+
+    package init(confirmed: Int64, days: Int64) {
+        self.confirmed = confirmed
+        self.days = days
+    }
+
+    /// When the time is over, in seconds since 1970.
+    package var end: Int64 { confirmed + days * Self.day }
+
+    /// Whether to ask for a confirmation although the device complies as far as anybody knows: once a day, and at least
+    /// four times before ``end``.
+    package func needsConfirmation(at now: Int64) -> Bool {
+        now - confirmed >= min(Self.day, days * Self.day / 4)
+    }
+
+    /// Whether less than a quarter of the time is left.
+    package func isNear(at now: Int64) -> Bool { end - now < days * Self.day / 4 }
+
+    /// Whether to wipe: the time is over, and attempts have failed for long enough. The first one that has failed after
+    /// ``end`` was at `failingSince`, in seconds since 1970; nil if none has.
+    package func isOver(at now: Int64, failingSince: Int64?) -> Bool {
+        guard now >= end, let failingSince else { return false }
+        return now - failingSince >= Self.lastAttempts
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// When a program that runs for long asks silently whether a device complies that did not before.
+///
+/// The pause after a question doubles from one minute to one hour. Each is prolonged by up to a half of itself, by
+/// chance, so that the devices for which a policy was switched on at once do not all ask at once.
+package struct ComplianceSchedule: Equatable, Sendable {
+    /// When to ask next, in seconds since 1970.
+    package private(set) var due: Int64
+    /// When the service was asked last as far as this schedule knows, by anybody.
+    private var asked: Int64
+    /// Questions of this schedule.
+    private var count = 0
+
+    private static let firstPause: Int64 = 60
+    package static let longestPause: Int64 = 3600
+    /// In seconds. For a question that is overdue when the schedule begins: the machines of an organisation are
+    /// switched on at once, too.
+    private static let startPause = 10.0
+
+    /// `checked` is when the service was asked last. Times are in seconds since 1970, and `chance` is from 0 to 1.
+    package init(checked: Int64, now: Int64, chance: Double) {
+        asked = checked
+        due = max(checked + Self.pause(after: 1, chance), now + Int64(chance * Self.startPause))
+        due = min(due, now + Self.pause(after: 1, 1))
+    }
+
+    /// Whether to ask. Also if the clock has been set back, so that nobody waits for a time that may be years away.
+    package func isDue(at now: Int64) -> Bool {
+        now >= due || due - now > Self.pause(after: .max, 1)
+    }
+
+    /// The service was asked at `checked`, perhaps by another process or by a person: it is not asked again at once.
+    package mutating func observed(checked: Int64, chance: Double) {
+        guard checked > asked else { return }
+        asked = checked
+        due = max(due, checked + Self.pause(after: max(1, count), chance))
+    }
+
+    /// This schedule's question was asked, and the device does not comply, or nobody knows.
+    package mutating func noteAsked(at now: Int64, chance: Double) {
+        count += 1
+        asked = max(asked, now)
+        due = now + Self.pause(after: count, chance)
+    }
+
+    private static func pause(after count: Int, _ chance: Double) -> Int64 {
+        let pause = min(longestPause, firstPause << Int64(min(count - 1, 6)))
+        return pause + Int64(Double(pause) * min(max(chance, 0), 1) / 2)
+    }
+}
