@@ -17,8 +17,8 @@ extension Countersign.AuthenticationChallenge {
 }
 
 extension URLAuthenticationChallenge {
-    /// Converts a challenge, for example to pass it to a delegate that was written for URLSession. `sender` receives the
-    /// answer of delegates that use it. A proposed token or identity is lost.
+    /// Converts a challenge, for example to pass it to a delegate that was written for URLSession. `sender` receives
+    /// the answer of delegates that use it. A proposed token or identity is lost.
     public convenience init(
         _ challenge: Countersign.AuthenticationChallenge, sender: any URLAuthenticationChallengeSender
     ) {
@@ -34,8 +34,8 @@ extension ChallengeController {
     /// converted challenge; `hasProposal` says whether URLSession's has a proposed credential.
     ///
     /// On Linux, URLSession would wait forever after `performDefaultHandling` without a proposed credential, so the
-    /// result is `cancelAuthenticationChallenge` then, and the task fails with `URLError.cancelled`. The same happens to
-    /// a credential that URLSession cannot send.
+    /// result is `cancelAuthenticationChallenge` then, and the task fails with `URLError.cancelled`. The same happens
+    /// to a credential that URLSession cannot send.
     ///
     /// Report the outcome with `answerAccepted(_:)`, as after `handle(_:)`.
     public func answer(

@@ -19,8 +19,8 @@ extension URLCredential {
     /// Converts a user name and password, which URLSession keeps for `persistence`. Nil for a token or an identity,
     /// which FoundationNetworking cannot send, and for a password that is not UTF-8.
     ///
-    /// The password leaves the vault's locked memory. With a longer persistence than `none`, URLSession sends it without
-    /// asking again, and the home does not learn whether it was rejected.
+    /// The password leaves the vault's locked memory. With a longer persistence than `none`, URLSession sends it
+    /// without asking again, and the home does not learn whether it was rejected.
     public convenience init?(_ credential: Countersign.Credential, persistence: Persistence = .none) {
         guard case .password(let user, let password) = credential, let text = password.text else { return nil }
         self.init(user: user, password: text, persistence: persistence)

@@ -11,7 +11,8 @@ extension Countersign.ProtectionSpace {
     /// Converts Foundation's protection space. A proxy's gets a method that is never answered, and so does a space for
     /// FTP or the like, because it does not match any site.
     ///
-    /// FoundationNetworking has neither the names of acceptable issuers nor a server's certificate, so these stay empty.
+    /// FoundationNetworking has neither the names of acceptable issuers nor a server's certificate, so these stay
+    /// empty.
     public init(_ space: URLProtectionSpace) {
         let method = AuthenticationMethod(foundationName: space.authenticationMethod)
         self.init(

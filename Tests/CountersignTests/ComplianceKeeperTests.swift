@@ -43,7 +43,7 @@ struct ComplianceKeeperTests {
                 record.expires = 0
                 try contents.updateSignIn(record)
             }
-            controller = try ChallengeController(home: home.path)
+            controller = try ChallengeController(home: URL(filePath: home.path))
             controller.renewals.stop()
             keeper = ComplianceKeeper(
                 policyKeeper: controller.keeper, now: { time.now }, chance: { 0 },

@@ -130,10 +130,13 @@ struct LibraryExampleTests {
         try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
         let site = "http://basic.test.localhost:\(origin.port)"
         let home = try LibraryHome("\(site) plaintext=yes\n")
-        let result = try Command.run(
-            try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
-        #expect(result.status == 0 && result.output == "a file\n", "\(result.said)")
-        #expect(origin.log.requests(path: "/file").map(\.auth) == [nil, "basic"])
+        // An outcome that is not stored before the program exits stops the answers after the second run.
+        for _ in 0..<4 {
+            let result = try Command.run(
+                try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+            #expect(result.status == 0 && result.output == "a file\n", "\(result.said)")
+        }
+        #expect(origin.log.requests(path: "/file").suffix(2).map(\.auth) == [nil, "basic"])
     }
 
     @Test func aDelegateOfTheAppSaysWhyItDoesNotAnswer() throws {

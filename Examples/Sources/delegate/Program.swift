@@ -18,6 +18,7 @@ struct Program {
             }
             let controller = try ChallengeController(home: URL(filePath: CommandLine.arguments[1]))
             FileHandle.standardOutput.write(try await fetch(url, controller))
+            await controller.storeOutcomes()
         } catch {
             FileHandle.standardError.write(Data("delegate: \(error.localizedDescription)\n".utf8))
             exit(1)

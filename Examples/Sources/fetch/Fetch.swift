@@ -14,6 +14,7 @@ struct Fetch {
             }
             let controller = try ChallengeController(home: URL(filePath: CommandLine.arguments[1]))
             print(try await fetch(CommandLine.arguments[2], controller), terminator: "")
+            await controller.storeOutcomes()
         } catch {
             FileHandle.standardError.write(Data("fetch: \(error)\n".utf8))
             exit(1)

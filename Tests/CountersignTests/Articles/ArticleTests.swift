@@ -4,8 +4,8 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// The code in the articles is code that the compiler accepts: every Swift block of every article is, line by line, in a
-/// file that the tests or the examples compile. Indentation, empty lines and imports do not count.
+/// The code in the articles is code that the compiler accepts: every Swift block of every article is, line by line, in
+/// a file that the tests or the examples compile. Indentation, empty lines and imports do not count.
 ///
 /// The code of an article is in a file of this folder, in another test, or in an example. A block that begins with
 /// `// swift-tools-version` is a manifest, which SwiftPM evaluates.

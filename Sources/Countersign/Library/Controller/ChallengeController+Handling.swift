@@ -123,6 +123,12 @@ extension ChallengeController {
         for permit in answersInUse.permits(in: space, of: key) { permit.end(.accepted) }
     }
 
+    /// Waits until the outcomes that were reported so far are stored. A program that exits earlier leaves an answer
+    /// without an outcome, and after two of these the credential is not sent to the site for half an hour.
+    ///
+    /// Call this before a short program exits, if it answered challenges without a ``ChallengeProxy``.
+    public func storeOutcomes() async { await breaker.flush() }
+
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
     ///
     /// If true, the handler is called once, on any thread, with the result of ``handle(_:)``: after at most 20 seconds
