@@ -74,6 +74,8 @@ let package = Package(
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
         // The first call of an identity broker loads libdbus-1, if it is installed.
         .systemLibrary(name: "CountersignCDBus", path: "Sources/CDBus"),
+        // The process that runs proxy auto-configuration scripts loads libduktape, if it is installed.
+        .systemLibrary(name: "CountersignCDuktape", path: "Sources/CDuktape"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Loopback"),
@@ -84,6 +86,7 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
+        module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
@@ -137,6 +140,7 @@ let package = Package(
                     "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
                     "Cryptography", "CLinux",
                     "CCurl", "CQRCode",
+                    "PAC",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -165,6 +169,8 @@ let package = Package(
         tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
         tests("ParentsTests", ["Parents", "TestOrigin", "SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
+        tests(
+            "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "SitePolicy", "Challenges"]),

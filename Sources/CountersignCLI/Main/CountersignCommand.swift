@@ -31,5 +31,6 @@ struct CountersignCommand: ParsableCommand {
             TestCommand.self, EnrollCommand.self, StatusCommand.self, UnenrollCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
+            PACWorkerCommand.self,
         ])
 }
