@@ -76,6 +76,8 @@ let package = Package(
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
         // The first call of an identity broker loads libdbus-1, if it is installed.
         .systemLibrary(name: "CountersignCDBus", path: "Sources/CDBus"),
+        // The process that runs proxy auto-configuration scripts loads libduktape, if it is installed.
+        .systemLibrary(name: "CountersignCDuktape", path: "Sources/CDuktape"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Loopback"),
@@ -84,7 +86,9 @@ let package = Package(
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
+        module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
+        module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
@@ -143,6 +147,7 @@ let package = Package(
                     "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
                     "Cryptography", "CLinux",
                     "CCurl", "CQRCode",
+                    "PAC",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -170,6 +175,9 @@ let package = Package(
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Cryptography"]),
         tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
+        tests("ParentsTests", ["Parents", "TestOrigin", "SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
+        tests(
+            "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "SitePolicy", "Challenges"]),

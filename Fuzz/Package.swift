@@ -32,6 +32,7 @@ let package = Package(
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
+        module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
@@ -51,6 +52,7 @@ let package = Package(
             dependencies: dependencies([
                 "HTTP1", "Challenges", "NTLM", "SPNEGO", "Negotiate", "SitePolicy", "JSON", "OAuth", "SignIn",
                 "DeviceManagement", "Certificates", "Revocation", "Cryptography",
+                "Parents",
             ])),
     ]
 )

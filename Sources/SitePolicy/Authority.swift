@@ -3,13 +3,13 @@
 import CountersignChallenges
 
 /// The parts of `host[:port]` (RFC 3986 §3.2). The host is not canonicalised.
-struct Authority {
+package struct Authority {
     /// An IPv6 address includes its brackets.
-    let host: Substring
+    package let host: Substring
     /// Nil if the text has no port.
-    let port: UInt16?
+    package let port: UInt16?
 
-    init(parsing text: Substring) throws(HostNameError) {
+    package init(parsing text: Substring) throws(HostNameError) {
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
             throw HostNameError(.userInfo, "a user name is not allowed in \(quoted(text))")
         }

@@ -29,6 +29,7 @@ private let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "revocation-list": revocationList,
     "revocation-points": revocationPoints,
     "stored-status": storedStatus,
+    "pac-result": pacResult, "socks-reply": socksReply, "connect-response": connectResponse, "no-proxy": noProxy,
 ]
 
 private let chosen: @Sendable ([UInt8]) -> Void = {

@@ -32,5 +32,6 @@ struct CountersignCommand: ParsableCommand {
             UnenrollCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
+            PACWorkerCommand.self,
         ])
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The head of a CONNECT request of our own (RFC 9110 §9.3.6).
+package struct ConnectRequest: Sendable {
+    /// `host:port`, an IPv6 address in brackets (RFC 9112 §3.2.3).
+    package let authority: String
+    package let proxyAuthorization: (any SecretFieldValue)?
+
+    package init(authority: String, proxyAuthorization: (any SecretFieldValue)? = nil) {
+        self.authority = authority
+        self.proxyAuthorization = proxyAuthorization
+    }
+
+    /// The approximate length of the head.
+    package var size: Int { 2 * authority.utf8.count + 128 + (proxyAuthorization?.byteCount ?? 0) }
+
+    /// Writes the head into `space` and returns its length. If that is more than `space` has, the contents of `space`
+    /// are incomplete.
+    package func write(into space: UnsafeMutableRawBufferPointer) -> Int {
+        HeadWriter.write(into: space) { writer in
+            writer.append("CONNECT ")
+            writer.append(text: authority)
+            writer.append(" HTTP/1.1\r\n")
+            writer.field("Host", authority)
+            if let proxyAuthorization { writer.field("Proxy-Authorization", proxyAuthorization) }
+            writer.append("\r\n")
+        }
+    }
+
+    /// The head in ordinary memory. It contains ``proxyAuthorization``, so overwrite it after use.
+    package func serialized() -> [UInt8] { HeadWriter.bytes(about: size) { write(into: $0) } }
+}

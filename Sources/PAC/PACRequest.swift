@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignJSON
+import Glibc
+
+/// The time for a script.
+package struct ScriptClock: Hashable, Sendable {
+    /// Since 1970 in UTC.
+    package let milliseconds: Int64
+    /// The local time's distance from UTC.
+    package let offsetMinutes: Int
+
+    package init(milliseconds: Int64, offsetMinutes: Int) {
+        self.milliseconds = milliseconds
+        self.offsetMinutes = offsetMinutes
+    }
+
+    /// The system's clock and time zone.
+    package static func now() -> ScriptClock {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        var parts = tm()
+        localtime_r(&time.tv_sec, &parts)
+        return ScriptClock(
+            milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec / 1_000_000),
+            offsetMinutes: parts.tm_gmtoff / 60)
+    }
+}
+
+/// A host look-up that a script asks for.
+package enum PACLookUp: Hashable, Sendable {
+    /// All addresses of a name, which is in lower case and otherwise unchecked text of the script.
+    case name(String)
+    /// All addresses of this machine that other machines may use.
+    case ownAddresses
+}
+
+/// One call of `FindProxyForURL`, with the addresses that are known.
+struct PACRequest {
+    let url: String
+    let host: String
+    let clock: ScriptClock
+    /// In RFC 5952's form, without brackets; empty if there are none.
+    var addresses: [PACLookUp: [String]] = [:]
+
+    var text: [UInt8] {
+        func list(_ texts: [String]) -> JSONValue { JSONValue(.array(texts.map { JSONValue(.string($0)) })) }
+        var names: [JSONMember] = []
+        var members = Self.members(clock)
+        members.append(JSONMember("url", JSONValue(.string(url))))
+        members.append(JSONMember("host", JSONValue(.string(host))))
+        for (lookUp, found) in addresses {
+            switch lookUp {
+            case .name(let name): names.append(JSONMember(name, list(found)))
+            case .ownAddresses: members.append(JSONMember("own", list(found)))
+            }
+        }
+        members.append(JSONMember("addresses", JSONValue(.object(names))))
+        return Array(JSONValue(.object(members)).serialized.utf8)
+    }
+
+    /// A request that only sets the clock.
+    static func text(_ clock: ScriptClock) -> [UInt8] {
+        Array(JSONValue(.object(members(clock))).serialized.utf8)
+    }
+
+    private static func members(_ clock: ScriptClock) -> [JSONMember] {
+        [
+            JSONMember("now", JSONValue(.integer(clock.milliseconds))),
+            JSONMember("offset", JSONValue(.integer(Int64(clock.offsetMinutes)))),
+        ]
+    }
+}
+
+/// What a script has decided.
+package struct PACDecision: Hashable, Sendable {
+    /// The function's result, unparsed.
+    package let result: String
+    /// Whether the script has asked for the time.
+    package let usesClock: Bool
+    /// What the script has passed to `alert`. For a log.
+    package let alerts: [String]
+
+    package init(result: String, usesClock: Bool, alerts: [String]) {
+        self.result = result
+        self.usesClock = usesClock
+        self.alerts = alerts
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignSitePolicy
+
+/// Everything that the user has set about parents: `--parent`, `--no-proxy` and the environment.
+package struct ParentSettings: Hashable, Sendable {
+    package let sources: [ParentSource]
+    private let noProxy: NoProxyList
+    private let environment: EnvironmentProxies?
+
+    /// The environment is read only if `parents` contains `system`, so that nothing in it can be at fault otherwise.
+    package init(
+        parents: [String] = [], noProxy: String = "", environment: [String: String] = [:]
+    ) throws(ParentsError) {
+        sources = try ParentSource.parse(parents)
+        self.noProxy = try NoProxyList(flag: noProxy)
+        self.environment = sources.contains(.system) ? try EnvironmentProxies(environment) : nil
+    }
+
+    /// The steps to the next hops for an origin, in order. Throws only for a host that is not canonical.
+    package func plan(for origin: Origin) throws(HostNameError) -> RoutePlan {
+        guard !sources.isEmpty else { return RoutePlan([.candidate(Route.Candidate(.direct, .noParent))]) }
+        let host = try HostName(canonicalizing: origin.host, for: .forwarded)
+        if let element = noProxy.element(containing: host, port: origin.port) {
+            let reason = Route.Reason.exception(setting: "--no-proxy", element: element)
+            return RoutePlan([.candidate(Route.Candidate(.direct, reason))])
+        }
+        return RoutePlan(
+            sources.map { source in
+                switch source {
+                case .hop(let hop): .candidate(Route.Candidate(hop, .setting))
+                case .script(let script): .script(script)
+                case .system:
+                    .candidate(environment?.candidate(for: origin, host) ?? Route.Candidate(.direct, .noParent))
+                }
+            })
+    }
+}
+
+/// The way to a route: candidates that are known, and scripts that have to be asked.
+package struct RoutePlan: Hashable, Sendable {
+    package enum Step: Hashable, Sendable {
+        case candidate(Route.Candidate)
+        case script(ScriptSource)
+    }
+
+    package let steps: [Step]
+
+    init(_ steps: [Step]) { self.steps = steps }
+
+    /// The scripts that have to be asked, in order.
+    package var scripts: [ScriptSource] {
+        steps.compactMap { step in
+            if case .script(let source) = step { source } else { nil }
+        }
+    }
+
+    /// The route with the scripts' results in the places of the scripts. A script that failed has no result; if
+    /// nothing else remains, that is an error, because a direct connection was not permitted.
+    package func route(_ results: [ScriptSource: ScriptResult] = [:]) throws(ParentsError) -> Route {
+        var candidates: [Route.Candidate] = []
+        for step in steps {
+            switch step {
+            case .candidate(let candidate): candidates.append(candidate)
+            case .script(let source):
+                for hop in results[source]?.hops ?? [] { candidates.append(Route.Candidate(hop, .script(source))) }
+            }
+        }
+        guard let route = Route(candidates) else {
+            let names = scripts.map(\.description).joined(separator: ", ")
+            throw ParentsError(
+                .noHop, "--parent: no next hop, because the script has no result: \(names)",
+                hint: "to connect directly then, add --parent direct")
+        }
+        return route
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import CountersignPAC
+
+/// The functions for scripts. Vectors are the examples of Mozilla's documentation of proxy auto-configuration files and
+/// of Microsoft's of the IPv6 extensions, and cases around them.
+@Suite struct FunctionTests {
+    static let names = [
+        "www.mozilla.org": ["104.16.41.2"], "www.netscape.com": ["198.95.249.79"],
+        "dual.example": ["2001:db8::7", "192.0.2.7"],
+        "six.example": ["2001:db8:1::1"], "": ["10.0.20.4", "2001:db8::4"],
+    ]
+
+    @Test(arguments: [
+        // Hosts
+        ("isPlainHostName('www.mozilla.org')", "false"), ("isPlainHostName('www')", "true"),
+        ("isPlainHostName('::1')", "false"),
+        ("dnsDomainIs('www.mozilla.org', '.mozilla.org')", "true"), ("dnsDomainIs('www', '.mozilla.org')", "false"),
+        ("dnsDomainIs('www.mozilla.org', '.example.org')", "false"), ("dnsDomainIs('a.ORG', '.org')", "true"),
+        ("localHostOrDomainIs('www.mozilla.org', 'www.mozilla.org')", "true"),
+        ("localHostOrDomainIs('www', 'www.mozilla.org')", "true"),
+        ("localHostOrDomainIs('www.google.com', 'www.mozilla.org')", "false"),
+        ("localHostOrDomainIs('home.mozilla.org', 'www.mozilla.org')", "false"),
+        ("localHostOrDomainIs('ww', 'www.mozilla.org')", "false"),
+        ("dnsDomainLevels('www')", "0"), ("dnsDomainLevels('mozilla.org')", "1"),
+        ("dnsDomainLevels('www.mozilla.org')", "2"),
+        // Look-ups
+        ("isResolvable('www.mozilla.org')", "true"), ("isResolvable('none.example')", "false"),
+        ("isResolvable('six.example')", "false"), ("isResolvableEx('six.example')", "true"),
+        ("dnsResolve('www.mozilla.org')", "104.16.41.2"), ("dnsResolve('none.example')", "null"),
+        ("dnsResolve('dual.example')", "192.0.2.7"), ("dnsResolve('127.0.0.1')", "127.0.0.1"),
+        ("dnsResolveEx('dual.example')", "2001:db8::7;192.0.2.7"), ("dnsResolveEx('none.example')", ""),
+        ("myIpAddress()", "10.0.20.4"), ("myIpAddressEx()", "10.0.20.4;2001:db8::4"),
+        ("isInNet(host = 'www.netscape.com', '198.95.249.79', '255.255.255.255')", "true"),
+        ("isInNet('198.95.6.8', '198.95.0.0', '255.255.0.0')", "true"),
+        ("isInNet('198.96.6.8', '198.95.0.0', '255.255.0.0')", "false"),
+        ("isInNet('200.1.2.3', '192.0.0.0', '240.0.0.0')", "true"),
+        ("isInNet('none.example', '0.0.0.0', '0.0.0.0')", "false"),
+        ("isInNet('six.example', '0.0.0.0', '0.0.0.0')", "false"),
+        ("isInNet('1.2.3.4', '1.2.3', '255.0.0.0')", "false"),
+        ("isInNet('1.2.3.4', '256.2.3.4', '0.0.0.0')", "false"),
+        ("convert_addr('104.16.41.2')", "1745889538"), ("convert_addr('x')", "0"),
+        // Patterns
+        ("shExpMatch('http://home.netscape.com/people/ari/index.html', '*/ari/*')", "true"),
+        ("shExpMatch('http://home.netscape.com/people/montulli/index.html', '*/ari/*')", "false"),
+        ("shExpMatch('abc', 'a?c')", "true"), ("shExpMatch('abc', 'a?')", "false"),
+        ("shExpMatch('a.c', 'a.c')", "true"),
+        ("shExpMatch('abc', 'a.c')", "false"), ("shExpMatch('', '*')", "true"), ("shExpMatch('abab', '*ab')", "true"),
+        ("shExpMatch('ab', '*a*b*')", "true"), ("shExpMatch('a(b', 'a(b')", "true"), ("shExpMatch('ab', '')", "false"),
+        // Microsoft's
+        ("isInNetEx('198.95.249.79', '198.95.249.79/32')", "true"),
+        ("isInNetEx('198.95.6.8', '198.95.0.0/16')", "true"),
+        ("isInNetEx('198.96.6.8', '198.95.0.0/16')", "false"),
+        ("isInNetEx('3ffe:8311:ffff:abcd:1234:dead:beef:101', '3ffe:8311:ffff::/48')", "true"),
+        ("isInNetEx('3ffe:8312:ffff::1', '3ffe:8311:ffff::/48')", "false"),
+        ("isInNetEx('six.example', '2001:db8::/33')", "true"),
+        ("isInNetEx('six.example', '2001:db8:1::/129')", "false"),
+        ("isInNetEx('10.0.0.1', '::/0')", "false"), ("isInNetEx('10.0.0.1', '10.0.0.0')", "false"),
+        (
+            "sortIpAddressList('10.2.3.9;2001:4898:28:3:201:2ff:feea:fc14;::1;127.0.0.1;::9')",
+            "::1;::9;2001:4898:28:3:201:2ff:feea:fc14;10.2.3.9;127.0.0.1"
+        ),
+        ("sortIpAddressList('10.2.3.9;x')", "false"), ("sortIpAddressList('::ffff:1.2.3.4;::1')", "::1;::ffff:1.2.3.4"),
+        ("getClientVersion()", "1.0"),
+    ])
+    func functionsComputeWhatTheirDocumentationSays(expression: String, value: String) async throws {
+        #expect(try await Scripts(Self.names).value(of: expression) == value)
+    }
+
+    /// At 12:30:45 UTC on Thursday, 2026-01-15, which is 13:30:45 where the offset is an hour.
+    @Test(arguments: [
+        ("weekdayRange('MON', 'FRI')", "true"), ("weekdayRange('MON', 'FRI', 'GMT')", "true"),
+        ("weekdayRange('SAT')", "false"), ("weekdayRange('THU')", "true"), ("weekdayRange('SAT', 'GMT')", "false"),
+        ("weekdayRange('FRI', 'MON')", "false"), ("weekdayRange('SAT', 'THU')", "true"), ("weekdayRange('x')", "false"),
+        ("dateRange(15)", "true"), ("dateRange(1)", "false"), ("dateRange(15, 'GMT')", "true"),
+        ("dateRange(1, 15)", "true"),
+        ("dateRange(16, 14)", "false"), ("dateRange(28, 15)", "true"), ("dateRange(15, 'JAN')", "true"),
+        ("dateRange(24, 'DEC')", "false"), ("dateRange('JAN', 'MAR')", "true"), ("dateRange('FEB', 'MAR')", "false"),
+        ("dateRange('DEC', 'JAN')", "true"), ("dateRange(1, 'JUN', 15, 'AUG')", "false"),
+        ("dateRange(10, 'JAN', 15, 'JAN')", "true"), ("dateRange(1, 'JUN', 1995, 15, 'AUG', 2026)", "true"),
+        ("dateRange(1, 'JUN', 1995, 15, 'AUG', 1995)", "false"), ("dateRange('OCT', 1995, 'MAR', 1996)", "false"),
+        ("dateRange('OCT', 2025, 'MAR', 2026)", "true"), ("dateRange(2026)", "true"),
+        ("dateRange(1995, 1997)", "false"),
+        ("dateRange()", "false"), ("dateRange('x')", "false"), ("dateRange(15, 'JAN', 2026)", "true"),
+        ("timeRange(13)", "true"), ("timeRange(12)", "false"), ("timeRange(12, 'GMT')", "true"),
+        ("timeRange(9, 17)", "true"), ("timeRange(14, 17)", "false"), ("timeRange(22, 14)", "true"),
+        ("timeRange(8, 30, 17, 0)", "true"), ("timeRange(13, 30, 13, 30)", "true"),
+        ("timeRange(13, 31, 14, 0)", "false"),
+        ("timeRange(0, 0, 0, 0, 0, 30)", "false"), ("timeRange(13, 30, 45, 13, 30, 46)", "true"),
+        ("timeRange(13, 30, 46, 13, 30, 59)", "false"), ("timeRange(1, 2, 3)", "false"),
+        ("new Date().getTime()", "1768480245000"), ("Date.now()", "1768480245000"),
+        ("new Date(2000, 0, 1) instanceof Date", "true"),
+        ("new Date(86400000).toISOString()", "1970-01-02T00:00:00.000Z"),
+        ("Date.UTC(1970, 0, 2)", "86400000"), ("typeof Date()", "string"),
+    ])
+    func timesAreThoseOfTheCall(expression: String, value: String) async throws {
+        let clock = ScriptClock(milliseconds: thursday.milliseconds, offsetMinutes: 60)
+        #expect(try await Scripts().value(of: expression, clock: clock) == value)
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import CountersignPAC
+
+@Suite struct PACEvaluatorTests {
+    /// Example 1 of Mozilla's documentation.
+    private static let example = """
+        function FindProxyForURL(url, host) {
+          if ((isPlainHostName(host) || dnsDomainIs(host, ".mozilla.org")) &&
+              !localHostOrDomainIs(host, "www.mozilla.org") &&
+              !localHostOrDomainIs(host, "merchant.mozilla.org")) {
+            return "DIRECT";
+          } else {
+            return "PROXY w3proxy.mozilla.org:8080; DIRECT";
+          }
+        }
+        """
+
+    @Test(arguments: [
+        ("http://intranet/", "intranet", "DIRECT"), ("http://a.mozilla.org/", "a.mozilla.org", "DIRECT"),
+        ("http://www.mozilla.org/", "www.mozilla.org", "PROXY w3proxy.mozilla.org:8080; DIRECT"),
+        ("http://example.com/", "example.com", "PROXY w3proxy.mozilla.org:8080; DIRECT"),
+    ])
+    func aScriptDecides(url: String, host: String, result: String) async throws {
+        let scripts = try Scripts()
+        try await scripts.load(Self.example)
+        let decision = try await scripts.decide(url, host)
+        #expect(decision == PACDecision(result: result, usesClock: false, alerts: []))
+        #expect(scripts.lookUps.all == [])
+    }
+
+    @Test func theScriptSeesURLAndHost() async throws {
+        let scripts = try Scripts()
+        try await scripts.load(#"function FindProxyForURL(u, h) { return u + " \u00fc\ud83d\ude00 " + h; }"#)
+        let decision = try await scripts.decide("http://a.example/\"\\", "a.example")
+        #expect(decision.result == "http://a.example/\"\\ \u{FC}\u{1F600} a.example")
+    }
+
+    @Test func microsoftsFunctionGoesFirst() async throws {
+        let scripts = try Scripts()
+        try await scripts.load("function FindProxyForURL() { return 'a' }\nfunction FindProxyForURLEx() { return 'b' }")
+        #expect(try await scripts.decide().result == "b")
+    }
+
+    @Test func theClockAndAlertsAreReported() async throws {
+        let scripts = try Scripts()
+        try await scripts.load(
+            "function FindProxyForURL() { alert('x'); for (i = 0; i < 50; i++) alert(i); return timeRange(0, 23) + ''; }"
+        )
+        let decision = try await scripts.decide()
+        #expect(decision.usesClock)
+        #expect(decision.alerts == ["x", "0", "1", "2", "3", "4", "5", "6", "7", "8"])
+    }
+
+    // MARK: Look-ups
+
+    @Test func everyHostIsLookedUpOnce() async throws {
+        let scripts = try Scripts(["a.example": ["192.0.2.1"], "": ["10.0.0.1"]])
+        let all = "[dnsResolve('A.example'), dnsResolve('a.EXAMPLE'), myIpAddress(), dnsResolve('b.example')]"
+        #expect(try await scripts.value(of: all) == "192.0.2.1,192.0.2.1,10.0.0.1,")
+        #expect(scripts.lookUps.all == [.name("a.example"), .ownAddresses, .name("b.example")])
+    }
+
+    @Test func aScriptThatCatchesEverythingStillGetsItsAddress() async throws {
+        let scripts = try Scripts(["a.example": ["192.0.2.1"]])
+        try await scripts.load(
+            "function FindProxyForURL() { try { return dnsResolve('a.example') } catch (e) { return 'caught' } }")
+        #expect(try await scripts.decide().result == "192.0.2.1")
+    }
+
+    @Test func namesOfObjectsMembersAreNamesOfHosts() async throws {
+        let scripts = try Scripts()
+        #expect(try await scripts.value(of: "dnsResolve('__proto__') + dnsResolve('constructor')") == "0")
+        #expect(scripts.lookUps.all == [.name("__proto__"), .name("constructor")])
+    }
+
+    @Test func tooManyLookUpsEndTheCall() async throws {
+        let scripts = try Scripts()
+        try await scripts.load("function FindProxyForURL() { for (i = 0; ; i++) dnsResolve('h' + i); }")
+        #expect(await pacError { _ = try await scripts.decide() }?.code == .tooManyLookUps)
+        #expect(scripts.lookUps.all.count == PACLimits.lookUps)
+    }
+
+    // MARK: Faults of the script
+
+    @Test(arguments: [
+        ("function FindProxyForURL(url, host) {\n  return \"DIRECT\"; }}", PACError.Code.syntax, "line 2, column 21: "),
+        ("var a = ;", .syntax, "line 1, column 9: "), ("var a = 'x", .syntax, "line 1, column 10: "),
+        ("function f() {\n", .syntax, "line 2"), ("a b", .syntax, "line 1, column 3: "),
+        ("\n\n  throw new Error('no')", .thrown, "line 3: the script failed: Error: no"),
+        ("undefinedFunction()", .thrown, "line 1: the script failed: ReferenceError"),
+        ("throw 'just text'", .thrown, "the script failed: just text"),
+        ("while (true) {}", .timedOut, "the script used more than"),
+        (
+            "var s = Array(9999).join('x'); for (var a = [];;) a.push(s + a.length)", .outOfMemory,
+            "the script used more than 16 MiB"
+        ),
+        ("var a = 'x'; while (true) a += a;", .outOfMemory, "the script used more than 16 MiB"),
+    ])
+    func aScriptThatCannotBeLoadedSaysWhere(script: String, code: PACError.Code, text: String) async throws {
+        let error = await pacError { try await Scripts().load(script) }
+        #expect(error?.code == code, "\(error?.detail ?? "no error")")
+        #expect(error?.detail.hasPrefix(text) == true, "\(error?.detail ?? "no error")")
+    }
+
+    @Test(arguments: [
+        ("", PACError.Code.noFunction, "no function FindProxyForURL"),
+        ("var FindProxyForURL = 'DIRECT'", .noFunction, "no function FindProxyForURL"),
+        ("function FindProxyForURL() {}", .wrongResult, "returned undefined"),
+        ("function FindProxyForURL() { return null }", .wrongResult, "returned null"),
+        ("function FindProxyForURL() { return {} }", .wrongResult, "returned object"),
+        ("function FindProxyForURL() { return 7 }", .wrongResult, "returned number"),
+        ("function FindProxyForURL() { return Array(9000).join('x') }", .wrongResult, "more than 8192 bytes"),
+        ("function FindProxyForURL() { return '\\ud800' }", .wrongResult, "not text"),
+        ("function FindProxyForURL() {\n return host.x }", .thrown, "line 2: the script failed: ReferenceError"),
+        ("function FindProxyForURL() { throw null }", .thrown, "the script failed: null"),
+        ("function FindProxyForURL() { throw {toString: 1} }", .thrown, "the script failed"),
+        ("function FindProxyForURL() { for (;;); }", .timedOut, "processor time"),
+        ("function FindProxyForURL() { try { for (;;); } finally { for (;;); } }", .timedOut, "processor time"),
+        ("function FindProxyForURL() { return /(a+)+$/.test(Array(40).join('a') + 'b') + '' }", .timedOut, "processor"),
+        (
+            "function FindProxyForURL() { var s = Array(9999).join('x'); for (var a = [];;) a.push(s + a.length) }",
+            .outOfMemory, "16 MiB"
+        ),
+    ])
+    func aCallThatFailsSaysWhyAndTheNextOneWorks(script: String, code: PACError.Code, text: String) async throws {
+        let scripts = try Scripts()
+        try await scripts.load(script)
+        for _ in 1...2 {
+            let error = await pacError { _ = try await scripts.decide() }
+            #expect(error?.code == code, "\(error?.detail ?? "no error")")
+            #expect(error?.detail.contains(text) == true, "\(error?.detail ?? "no error")")
+        }
+        try await scripts.load("function FindProxyForURL() { return 'DIRECT' }")
+        #expect(try await scripts.decide().result == "DIRECT")
+    }
+
+    @Test func aWorkerThatIsKilledIsReplacedForTheNextCall() async throws {
+        let scripts = try Scripts()
+        try await scripts.load("function FindProxyForURL(u, host) { if (host === 'bad') for (;;); return host }")
+        #expect(await pacError { _ = try await scripts.decide("http://bad/", "bad") }?.code == .timedOut)
+        #expect(try await scripts.decide("http://good/", "good").result == "good")
+    }
+
+    @Test func aScriptThatCannotBeLoadedDoesNotReplaceTheFormerOne() async throws {
+        let scripts = try Scripts()
+        try await scripts.load("function FindProxyForURL() { return 'one' }")
+        #expect(await pacError { try await scripts.load("}") }?.code == .syntax)
+        #expect(try await scripts.decide().result == "one")
+        try await scripts.load("function FindProxyForURL() { return 'two' }")
+        #expect(try await scripts.decide().result == "two")
+    }
+
+    @Test func textThatIsNotAScriptIsRefusedBeforeItRuns() async throws {
+        let scripts = try Scripts()
+        #expect(await pacError { try await scripts.load("var a; \0 var b;") }?.code == .unreadable)
+        let long = String(repeating: " ", count: PACLimits.scriptBytes + 1)
+        #expect(await pacError { try await scripts.load(long) }?.code == .unreadable)
+        #expect(await pacError { _ = try await scripts.decide() }?.code == .noFunction)
+    }
+
+    @Test func scriptsSeeNothingOfTheEngineAndOfEachOther() async throws {
+        let scripts = try Scripts()
+        for name in ["Duktape", "require", "print", "process", "request", "answer"] {
+            #expect(try await scripts.value(of: "typeof \(name)") == "undefined")
+        }
+        try await scripts.load("var left = 1; function FindProxyForURL() { return 'x' }")
+        #expect(try await scripts.value(of: "typeof left") == "undefined")
+    }
+
+    @Test func scriptsThatReplaceOurFunctionsHarmOnlyThemselves() async throws {
+        let scripts = try Scripts()
+        try await scripts.load(
+            """
+            JSON.parse = JSON.stringify = Object.prototype.hasOwnProperty = Array.prototype.push = null;
+            isPlainHostName = function () { return 'mine' };
+            function FindProxyForURL(url, host) { alert(1); return isPlainHostName(host) + dnsResolve('a.example'); }
+            """)
+        #expect(try await scripts.decide().result == "minenull")
+    }
+
+    @Test func aProgramThatIsNoWorkerIsAnError() async throws {
+        for path in ["/nonexistent", "/bin/true"] {
+            let evaluator = PACEvaluator(program: WorkerProgram(path: path)) { _, found in found([]) }
+            let result = await withCheckedContinuation { continuation in
+                evaluator.load([], clock: thursday) { continuation.resume(returning: $0) }
+            }
+            guard case .failure(let error) = result else { return #expect(Bool(false), "\(path) runs scripts") }
+            #expect(error.code == .cannotStart)
+            #expect(error.detail.contains(path))
+        }
+    }
+}
