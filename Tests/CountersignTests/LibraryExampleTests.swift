@@ -124,7 +124,7 @@ struct LibraryExampleTests {
 
     // MARK: A delegate of URLSession
 
-    @Test func aDelegateOfTheAppAnswersBasic() throws {
+    @Test func aDelegateOfTheAppAnswersBasic() async throws {
         let origin = try ChallengingOrigin(
             .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
         try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
@@ -132,8 +132,10 @@ struct LibraryExampleTests {
         let home = try LibraryHome("\(site) plaintext=yes\n")
         // An outcome that is not stored before the program exits stops the answers after the second run.
         for _ in 0..<4 {
-            let result = try Command.run(
-                try Self.program("delegate"), [home.path, "\(site)/file"], in: home.folder)
+            let program = try Self.program("delegate")
+            let result = try await Command.detached {
+                try Command.run(program, [home.path, "\(site)/file"], in: home.folder)
+            }
             #expect(result.status == 0 && result.output == "a file\n", "\(result.said)")
         }
         #expect(origin.log.requests(path: "/file").suffix(2).map(\.auth) == [nil, "basic"])

@@ -26,9 +26,11 @@ struct LibraryTransferTests {
     }
 
     /// Runs the example. Returns what it prints, and by how much its memory grew.
-    private func run(_ arguments: String...) throws -> (output: String, memory: Int) {
+    private func run(_ arguments: String...) async throws -> (output: String, memory: Int) {
         let program = try LibraryExampleTests.program("transfer")
-        let result = try Command.run(program, [home.path] + arguments, in: folder, seconds: 240)
+        let result = try await Command.detached { [home, folder] in
+            try Command.run(program, [home.path] + arguments, in: folder, seconds: 240)
+        }
         try #require(result.status == 0, "\(result.said)")
         let lines = result.output.split(separator: "\n")
         let memory = lines.last.flatMap { Int($0.filter(\.isNumber)) }
@@ -48,45 +50,47 @@ struct LibraryTransferTests {
         String(try Command.run(Tool.path("sha256sum"), [path], in: folder).output.prefix(64))
     }
 
-    @Test func aDownloadWithNTLMDoesNotGrowTheProcess() throws {
+    @Test func aDownloadWithNTLMDoesNotGrowTheProcess() async throws {
         let file = folder.file("downloaded")
-        let (_, memory) = try run("download", "\(origins.ntlmURL)/bytes/\(Self.size)", file)
+        let (_, memory) = try await run("download", "\(origins.ntlmURL)/bytes/\(Self.size)", file)
         #expect(memory < Self.growth)
         #expect(try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int == Self.size)
     }
 
-    @Test func anUploadAndADownloadWithAClientCertificateKeepTheContent() throws {
+    @Test func anUploadAndADownloadWithAClientCertificateKeepTheContent() async throws {
         let (path, sum) = try file()
         let url = "\(origins.certificateURL)/stored/transferred-\(ProcessInfo.processInfo.processIdentifier)"
-        #expect(try run("upload", path, url).memory < Self.growth)
+        #expect(try await run("upload", path, url).memory < Self.growth)
         let file = folder.file("downloaded")
-        #expect(try run("download", url, file).memory < Self.growth)
+        #expect(try await run("download", url, file).memory < Self.growth)
         #expect(try digest(of: file) == sum)
     }
 
     /// NTLM's server asks for the content at once and challenges afterwards, so the proxy has to keep it meanwhile.
-    @Test func anUploadWithNTLMIsSentOnceMoreFromADisk() throws {
+    @Test func anUploadWithNTLMIsSentOnceMoreFromADisk() async throws {
         let (path, sum) = try file()
-        let (echo, memory) = try run("upload", path, "\(origins.ntlmURL)/echo")
+        let (echo, memory) = try await run("upload", path, "\(origins.ntlmURL)/echo")
         #expect(memory < Self.growth)
         #expect(echo.contains("\"length\": \(Self.size)") && echo.contains(sum), "\(echo)")
     }
 
-    @Test func aDownloadIsPassedOnAsAnUpload() throws {
+    @Test func aDownloadIsPassedOnAsAnUpload() async throws {
         let size = 64 << 20
         let source = "\(origins.ntlmURL)/bytes/\(size)"
         let target = "\(origins.certificateURL)/stored/copied-\(ProcessInfo.processInfo.processIdentifier)"
-        #expect(try run("copy", source, target).memory < Self.growth)
+        #expect(try await run("copy", source, target).memory < Self.growth)
         let stored = "\(origins.nginx.root)/stored/\(target.split(separator: "/").last ?? "")"
         #expect(try FileManager.default.attributesOfItem(atPath: stored)[.size] as? Int == size)
     }
 
-    @Test func anAnswerThatIsNoSuccessLeavesNoFile() throws {
+    @Test func anAnswerThatIsNoSuccessLeavesNoFile() async throws {
         let program = try LibraryExampleTests.program("transfer")
         let file = folder.file("downloaded")
-        let result = try Command.run(
-            program, [home.path, "download", "\(origins.certificateURL)/missing", file],
-            environment: ["TMPDIR": folder.path], in: folder)
+        let result = try await Command.detached { [home, folder, origins] in
+            try Command.run(
+                program, [home.path, "download", "\(origins.certificateURL)/missing", file],
+                environment: ["TMPDIR": folder.path], in: folder)
+        }
         #expect(result.status == 1)
         #expect(result.error == "transfer: the server answered with 404\n")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)

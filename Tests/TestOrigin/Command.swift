@@ -37,6 +37,16 @@ package enum Command {
         }
         return CommandResult(status: status, output: child.output, error: child.errorOutput)
     }
+
+    /// Runs `body` on a thread that may block. Swift's own threads are as many as the processors: a test that blocks
+    /// one for long keeps the others waiting, some of which have time limits.
+    package static func detached<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+        }
+    }
 }
 
 /// Finds other programs and the files of the checkout.

@@ -215,11 +215,8 @@ import Testing
                 "\(printer.url.absoluteString)/",
             ]
             // A blocked thread of the pool would keep the delegate from its answer.
-            return try await withCheckedThrowingContinuation { continuation in
-                DispatchQueue.global().async {
-                    continuation.resume(
-                        with: Result { try Command.run("/usr/bin/curl", arguments, in: folder).output })
-                }
+            return try await Command.detached {
+                try Command.run("/usr/bin/curl", arguments, in: folder).output
             }
         }
         #expect(try await get() == "")
