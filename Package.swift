@@ -99,24 +99,25 @@ let package = Package(
                 "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
-        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
+        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
+        module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
+        module("Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Cryptography", "CLinux",
+                "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "Countersign",
             [
-                "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Upstream", "TLS", "NTLM", "Negotiate",
-                "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Upstream", "NIOTLS", "TLS", "NTLM",
+                "Negotiate", "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges",
                 "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging], settings: internalImports),
         module(
             "CountersignNIO",
-            ["Countersign", "Proxy", "Upstream", "TLS", "SitePolicy", "Certificates", "Challenges"],
+            ["Countersign", "Proxy", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Challenges"],
             nio + [lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -127,13 +128,14 @@ let package = Package(
         module(
             "Demo",
             [
-                "Issuer", "HTTP1", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography", "COpenSSL",
+                "Issuer", "HTTP1", "NIOTLS", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography",
+                "COpenSSL",
             ], nio),
         module(
             "CountersignTesting",
             [
-                "Countersign", "Demo", "Issuer", "OAuth", "JSON", "HTTP1", "TLS", "Enrollment", "Certificates",
-                "Challenges", "Cryptography",
+                "Countersign", "Demo", "Issuer", "OAuth", "JSON", "HTTP1", "NIOTLS", "TLS", "Enrollment",
+                "Certificates", "Challenges", "Cryptography",
             ], nio, settings: internalImports),
         .executableTarget(
             name: "CountersignCLI",
@@ -178,7 +180,7 @@ let package = Package(
         tests("CookiesTests", ["Cookies", "Cryptography"]),
         tests("VaultTests", ["Vault", "Cookies", "Challenges", "Cryptography"]),
         tests(
-            "TLSTests", ["TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
+            "TLSTests", ["NIOTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
         tests(
@@ -189,12 +191,12 @@ let package = Package(
             ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
-        tests("UpstreamTests", ["Upstream", "HTTP1", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+        tests("UpstreamTests", ["Upstream", "HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
             [
-                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "TLS", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Cryptography",
+                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "NIOTLS", "TLS", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",

@@ -5,6 +5,7 @@ import CountersignCertificates
 import CountersignChallenges
 import NIOCore
 import CountersignProxy
+import CountersignNIOTLS
 import CountersignTLS
 import CountersignUpstream
 

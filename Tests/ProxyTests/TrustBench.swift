@@ -7,6 +7,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import CountersignSitePolicy
+import CountersignNIOTLS
 import CountersignTLS
 import Testing
 

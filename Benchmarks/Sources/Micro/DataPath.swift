@@ -6,6 +6,7 @@ import CountersignCryptography
 import NIOCore
 import NIOEmbedded
 import CountersignSitePolicy
+import CountersignNIOTLS
 import CountersignTLS
 
 @testable import CountersignProxy
