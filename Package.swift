@@ -100,24 +100,32 @@ let package = Package(
             ]),
         module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
+        module(
+            "Answering",
+            [
+                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+            ]),
         module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module("Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates",
-                "Cookies", "Challenges", "Cryptography", "CLinux",
+                "Answering", "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "Countersign",
             [
-                "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Upstream", "NIOTLS", "TLS", "NTLM",
-                "Negotiate", "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges",
-                "Cryptography", "COpenSSL", "CLinux",
+                "SignIn", "DeviceManagement", "OAuth", "Broker", "Proxy", "Answering", "Upstream", "NIOTLS", "TLS",
+                "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography", "COpenSSL", "CLinux",
             ], nio + [logging], settings: internalImports),
         module(
             "CountersignNIO",
-            ["Countersign", "Proxy", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Challenges"],
+            [
+                "Countersign", "Proxy", "Answering", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates",
+                "Challenges",
+            ],
             nio + [lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -141,7 +149,7 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo", "Proxy",
+                    "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering",
                     "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
                     "Cryptography", "CLinux",
                     "CCurl", "CQRCode",
@@ -195,15 +203,15 @@ let package = Package(
         tests(
             "ProxyTests",
             [
-                "Proxy", "Demo", "Upstream", "HTTP1", "Loopback", "NIOTLS", "TLS", "SitePolicy", "Certificates",
+                "Proxy", "Answering", "Demo", "Upstream", "HTTP1", "Loopback", "NIOTLS", "TLS", "SitePolicy", "Certificates",
                 "Cookies", "Challenges", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",
             [
                 "Countersign", "CountersignNIO", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin",
-                "DeviceManagement",
-                "OAuth", "Broker", "Proxy", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                "DeviceManagement", "OAuth", "Broker", "Answering", "Proxy", "TLS", "NTLM", "Vault", "Enrollment",
+                "SitePolicy", "Certificates",
                 "Challenges", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(

@@ -53,6 +53,11 @@ let package = Package(
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
+        module(
+            "Answering",
+            [
+                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+            ], settings: testable),
         module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
             "Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
@@ -60,8 +65,8 @@ let package = Package(
         module(
             "Proxy",
             [
-                "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates",
-                "Cookies", "Challenges", "Cryptography", "CLinux",
+                "Answering", "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),
@@ -71,7 +76,7 @@ let package = Package(
                 + dependencies(
                     [
                         "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "NIOTLS",
-                        "TLS", "Upstream", "Proxy",
+                        "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),
     ]
 )

@@ -4,6 +4,7 @@ import Countersign
 import CountersignCertificates
 import CountersignChallenges
 import NIOCore
+import CountersignAnswering
 import CountersignProxy
 import CountersignNIOTLS
 import CountersignTLS

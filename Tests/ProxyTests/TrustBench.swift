@@ -11,6 +11,7 @@ import CountersignNIOTLS
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// A proxy and an https origin with an untrusted certificate, both on loopback, each on its own event loop.

@@ -9,6 +9,7 @@ import CountersignSitePolicy
 import CountersignNIOTLS
 import CountersignTLS
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 @testable import CountersignUpstream
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignBroker
 import CountersignCryptography
-import CountersignProxy
 import Synchronization
 
 /// Gets the headers of navigation requests from the identity broker. One without a nonce is used for a minute, for all

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 package import CountersignChallenges
 import CountersignCryptography
-package import CountersignProxy
 import FoundationEssentials
 import Glibc
 import NIOConcurrencyHelpers

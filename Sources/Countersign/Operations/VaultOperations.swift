@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 import CountersignChallenges
 package import CountersignCryptography
-import CountersignProxy
 import CountersignSitePolicy
 package import CountersignVault
 import FoundationEssentials

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
-package import CountersignProxy
 import CountersignSitePolicy
 import NIOConcurrencyHelpers
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 package import CountersignCryptography
 import CountersignNegotiate
-package import CountersignProxy
 package import CountersignRevocation
 import CountersignSitePolicy
 package import CountersignVault

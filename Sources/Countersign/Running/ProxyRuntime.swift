@@ -10,6 +10,7 @@ package import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 package import NIOPosix
+package import CountersignAnswering
 package import CountersignProxy
 import CountersignVault
 import Synchronization

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignOAuth
-package import CountersignProxy
 package import CountersignSignIn
 import Dispatch
 package import Logging

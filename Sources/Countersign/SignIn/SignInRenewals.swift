@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignOAuth
-import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 import Dispatch

@@ -3,6 +3,7 @@
 package import CountersignChallenges
 package import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignAnswering
 import CountersignProxy
 package import CountersignSignIn
 import FoundationEssentials

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
 import NIOConcurrencyHelpers
-import CountersignProxy
 
 /// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
 /// when the exchange ends without an outcome, or has had none for too long. A later outcome is still recorded.

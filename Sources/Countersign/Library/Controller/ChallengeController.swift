@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import Dispatch
@@ -7,7 +8,6 @@ public import FoundationEssentials
 import Glibc
 public import Logging
 import NIOConcurrencyHelpers
-package import CountersignProxy
 import Synchronization
 
 /// Answers authentication challenges from a home: applies the same three checks as the proxy, and uses the credentials

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 import Synchronization
 
 /// A question to a ``ScopeDelegate``: a site needs more than a sign-in's access token permits.

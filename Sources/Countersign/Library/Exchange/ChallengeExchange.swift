@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
-import CountersignProxy
 import CountersignSitePolicy
 import Dispatch
 import NIOConcurrencyHelpers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 
 extension ChallengeController {
     /// Reports the events of a proxy that uses this controller.

@@ -2,6 +2,7 @@
 
 import CountersignCryptography
 import Logging
+import CountersignAnswering
 import CountersignProxy
 import NIOConcurrencyHelpers
 

@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 import Logging
+import CountersignAnswering
 import CountersignProxy
 import CountersignSitePolicy
 import CountersignVault
