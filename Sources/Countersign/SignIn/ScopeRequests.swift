@@ -51,7 +51,7 @@ package final class ScopeRequests: Sendable {
     package var asker: ScopeAsker { ScopeAsker { [self] in begin($0) } }
 
     /// Closes the pages, and begins no request any more.
-    func cancel() {
+    package func cancel() {
         let running = state.withLock { state in
             state.isStopped = true
             return Array(state.running.values)
@@ -60,7 +60,7 @@ package final class ScopeRequests: Sendable {
     }
 
     /// Cancels the requests, and waits some seconds for tokens to be stored or revoked.
-    func stop() async {
+    package func stop() async {
         cancel()
         for task in state.withLock({ Array($0.running.values) }) { _ = await task.value(within: Self.stopPatience) }
     }
