@@ -261,7 +261,9 @@ package final class Policy: Sendable {
     }
 
     /// Whether there is an identity that can prove this device at a site with this rule.
-    package func hasDevice(for rule: SiteRule, now: Int64) -> Bool { identity(for: nil, rule: rule, now: now).identity != nil }
+    package func hasDevice(for rule: SiteRule, now: Int64) -> Bool {
+        identity(for: nil, rule: rule, now: now).identity != nil
+    }
 
     /// The third check for a certificate request: the identity to present, or the reason that there is none.
     package func identity(

@@ -126,7 +126,7 @@ extension ChallengeController {
     /// Waits until the outcomes that were reported so far are stored. A program that exits earlier leaves an answer
     /// without an outcome, and after two of these the credential is not sent to the site for half an hour.
     ///
-    /// Call this before a short program exits, if it answered challenges without a ``ChallengeProxy``.
+    /// Call this before a short program exits, if it answered challenges without a `ChallengeProxy`.
     public func storeOutcomes() async { await breaker.flush() }
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.

@@ -6,8 +6,8 @@ package import Logging
 
 /// How the windows of sign-ins reach servers; see ``SignInAgent/embedded``.
 ///
-/// The product `CountersignNIO` has another way: with its `SignInWindows.proxied`, the requests of a window go through a
-/// proxy of your process. Pass it to ``SignIns``.
+/// The product `CountersignNIO` has another way: with its `SignInWindows.proxied`, the requests of a window go through
+/// a proxy of your process. Pass it to ``SignIns``.
 public struct SignInWindows: Sendable {
     /// A running proxy for one window.
     package struct Proxy: Sendable {
