@@ -52,12 +52,20 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
-        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "TLS", "Certificates", "Challenges", "Cryptography"], nio, settings: testable),
+        module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
+        module(
+            "Answering",
+            [
+                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+            ], settings: testable),
+        module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
+        module(
+            "Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
+            settings: testable),
         module(
             "Proxy",
             [
-                "HTTP1", "Loopback", "Upstream", "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies",
+                "Answering", "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Cookies",
                 "Challenges", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
@@ -67,8 +75,8 @@ let package = Package(
             dependencies: ["CMeter"]
                 + dependencies(
                     [
-                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "TLS",
-                        "Upstream", "Proxy",
+                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "NIOTLS",
+                        "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),
     ]
 )

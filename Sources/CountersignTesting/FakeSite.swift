@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignHTTP1
+import CountersignNIOTLS
 import CountersignTLS
 import Glibc
 import NIOCore

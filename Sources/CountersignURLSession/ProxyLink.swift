@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
+import CountersignNIO
 import Foundation
 import NIOCore
 import NIOPosix

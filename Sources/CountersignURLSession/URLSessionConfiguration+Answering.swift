@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Countersign
+public import CountersignNIO
 import Foundation
 
 #if canImport(FoundationNetworking)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignTLS
+import CountersignNIOTLS
 import NIOCore
 import NIOPosix
 

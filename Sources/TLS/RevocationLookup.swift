@@ -12,7 +12,7 @@ package struct RevocationLookup: Sendable {
     let version: @Sendable () -> UInt64
     /// Learns the statuses. Calls `done` once: when all are learned or cannot be, or when `patience` has passed since
     /// the first of them was asked for. Must not block.
-    let learn:
+    package let learn:
         @Sendable (
             _ questions: [RevocationQuestion], _ patience: Duration, _ done: @escaping @Sendable () -> Void
         ) -> Void
@@ -34,7 +34,7 @@ package struct RevocationLookup: Sendable {
 extension RevocationCheck {
     /// How long a handshake waits for statuses. They are learned nevertheless, for the next connection. Within the
     /// limit of a handshake, 10 seconds.
-    var patience: Duration {
+    package var patience: Duration {
         switch self {
         case .soft: .milliseconds(1_500)
         case .require: .seconds(6)

@@ -71,11 +71,13 @@ extension TLSEngine {
     // MARK: Revocation statuses
 
     /// What a handshake waits for.
-    struct StatusWait {
+    package struct StatusWait {
         let chain: [Certificate]
         let staple: ChainVerifier.Staple
-        let questions: [RevocationQuestion]
-        let lookup: RevocationLookup
+        /// What must be learned.
+        package let questions: [RevocationQuestion]
+        /// Learns it.
+        package let lookup: RevocationLookup
     }
 
     /// Has the statuses learned. Nil if the handshake need not wait for them: it waits for that of the server's
@@ -93,7 +95,7 @@ extension TLSEngine {
     }
 
     /// The statuses were learned, or cannot be: finds the last verdict. The suspended call must be repeated.
-    func statusesLearned() {
+    package func statusesLearned() {
         guard let wait = statusWait else { return }
         statusWait = nil
         guard let trust = judge(wait.chain, staple: wait.staple, isLast: true) else { return }

@@ -55,19 +55,19 @@ package final class TLSEngine {
     }
     /// The caller must decide whether to proceed. Stored, because `trustQuestion.isPending` copies the question:
     /// computing it costs an intercepted request 2,300 instructions.
-    @exclusivity(unchecked) private(set) var asksAboutTrust = false
+    @exclusivity(unchecked) package private(set) var asksAboutTrust = false
     /// How the verdict depends on revocation statuses.
-    let revocation: RevocationCheck
+    package let revocation: RevocationCheck
     /// The handshake waits for revocation statuses.
-    var statusWait: StatusWait? {
+    package internal(set) var statusWait: StatusWait? {
         didSet { awaitsStatuses = statusWait != nil }
     }
-    @exclusivity(unchecked) private(set) var awaitsStatuses = false
+    @exclusivity(unchecked) package private(set) var awaitsStatuses = false
     /// Statuses are asked for once per handshake.
     var hasAskedForStatuses = false
     /// The last verdict depends on statuses that can be learned.
     private(set) var hasOpenQuestions = false
-    private(set) var shownIdentity: String?
+    package private(set) var shownIdentity: String?
     /// The stapled response of the session that was offered, and the verdict based on it.
     private var offeredSession: (staple: ChainVerifier.Staple, trust: ServerTrust)?
     private var renegotiations = 0

@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Caches verdicts on servers, so that the next connection to the same server does not verify the same signatures
 /// again.
@@ -48,7 +48,7 @@ final class VerdictCache: Sendable {
     /// A chain and response that are longer together are not cached.
     static let longestInputBytes = 32 * 1024
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let limit: Int
 
     /// Keeps the `limit` verdicts used last.
@@ -77,7 +77,7 @@ final class VerdictCache: Sendable {
     }
 
     private func kept(_ key: Key, _ version: UInt64, at time: Int64) -> Entry? {
-        state.withLockedValue { state in
+        state.withLock { state in
             guard let entry = state.entries[key], entry.foundAt <= time, time <= entry.lastSecond,
                 entry.version == nil || entry.version == version
             else { return nil }
@@ -86,7 +86,7 @@ final class VerdictCache: Sendable {
     }
 
     private func use(_ key: Key, for host: String) {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.uses += 1
             state.entries[key]?.used = state.uses
             state.entries[key]?.host = host
@@ -98,7 +98,7 @@ final class VerdictCache: Sendable {
     ) {
         let (end, overflow) = time.addingReportingOverflow(Self.lifetime)
         guard !overflow else { return }
-        state.withLockedValue { state in
+        state.withLock { state in
             if state.entries[key] == nil, state.entries.count >= limit,
                 let oldest = state.entries.min(by: { $0.value.used < $1.value.used })
             {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Countersign
 @testable import CountersignChallenges
-@testable import CountersignProxy
+@testable import CountersignAnswering
 
 /// The breaker's records are shared by all processes of a home. Each board here stands for a process.
 struct BreakerFileTests {

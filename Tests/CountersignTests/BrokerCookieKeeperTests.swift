@@ -2,7 +2,7 @@
 
 import CountersignBroker
 import CountersignCryptography
-import CountersignProxy
+import CountersignAnswering
 import CountersignTestOrigin
 import Glibc
 import NIOConcurrencyHelpers

@@ -9,6 +9,7 @@ import Testing
 import CountersignVault
 
 @testable import Countersign
+@testable import CountersignNIO
 @testable import CountersignURLSession
 
 /// Supplies the same password for every site, and records the questions.

@@ -6,6 +6,7 @@ import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 
 /// Every fault is reported as a typed error, and never traps.
 struct LibraryFaultTests {

@@ -19,7 +19,7 @@ struct LibraryOneAtATimeTests {
         _ sites: String = site, limit: Duration = BreakerPermit.limit
     ) throws -> ChallengeController {
         let controller = try LibraryHome(sites).controller()
-        controller.firstTryLimit.withLockedValue { $0 = limit }
+        controller.firstTryLimit.withLock { $0 = limit }
         return controller
     }
 
@@ -157,7 +157,7 @@ struct LibraryOneAtATimeTests {
 
     @Test func aChallengeThatWaitsTooLongIsHandedBack() async throws {
         let controller = try Self.controller()
-        controller.patience.withLockedValue { $0 = .milliseconds(300) }
+        controller.patience.withLock { $0 = .milliseconds(300) }
         let key = try #require(try controller.key())
         // As the proxy does while an origin does not respond.
         #expect(controller.breaker.requestAtOnce(key) == .go)

@@ -8,6 +8,7 @@ import Testing
 import CountersignVault
 
 @testable import Countersign
+@testable import CountersignNIO
 @testable import CountersignURLSession
 
 /// The events of a controller that its proxy causes.

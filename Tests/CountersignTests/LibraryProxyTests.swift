@@ -5,13 +5,13 @@ import FoundationNetworking
 import Logging
 import NIOCore
 import NIOPosix
-import CountersignNIO
 import ServiceLifecycle
 import Synchronization
 import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 @testable import CountersignURLSession
 
 /// The origins for the tests of the library's proxy, created once.

@@ -7,6 +7,7 @@ import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 
 /// Calls to a controller while its home is being read, and the files that it writes.
 struct LibraryReadingTests {

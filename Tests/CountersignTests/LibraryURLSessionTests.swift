@@ -7,6 +7,7 @@ import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 @testable import CountersignURLSession
 
 /// URLSession through a proxy in the same process.

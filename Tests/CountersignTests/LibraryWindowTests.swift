@@ -9,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 
 import class CountersignCryptography.Secret
 
@@ -51,10 +52,10 @@ import class CountersignCryptography.Secret
                 """)
             let environment = ["COUNTERSIGN_WEBVIEW": program, "PATH": "/usr/bin:/bin"]
             if throughController {
-                signIns = SignIns(try home.controller(), environment: environment)
+                signIns = SignIns(try home.controller(), environment: environment, windows: .proxied)
             } else {
                 let box = asked
-                signIns = try SignIns(home: home.path, environment: environment) {
+                signIns = try SignIns(home: home.path, environment: environment, windows: .proxied) {
                     box.withLockedValue { $0 += 1 }
                     return Password(LibraryHome.passphrase)
                 }

@@ -7,6 +7,7 @@ import NIOConcurrencyHelpers
 import Testing
 
 @testable import Countersign
+@testable import CountersignNIO
 
 /// The periodic check for certificates that are due.
 struct RenewalKeeperTests {

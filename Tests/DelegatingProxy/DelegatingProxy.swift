@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import Countersign
+import CountersignNIO
 import Foundation
 import Logging
 import CountersignProxy

@@ -5,6 +5,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// A client that leaves while the connection for its request is being made.

@@ -9,6 +9,7 @@ import NIOEmbedded
 import CountersignSitePolicy
 import CountersignTLS
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 @testable import CountersignUpstream
 

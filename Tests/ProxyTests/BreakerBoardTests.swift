@@ -5,6 +5,7 @@ import CountersignCryptography
 import Synchronization
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// What requests learn if their attempts cannot be recorded.

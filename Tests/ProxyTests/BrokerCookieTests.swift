@@ -7,6 +7,7 @@ import NIOEmbedded
 import Synchronization
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// The identity broker's header on requests to Microsoft's sign-in pages.

@@ -8,6 +8,7 @@ import CountersignSitePolicy
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// Over real sockets: a client that has half-closed still receives everything.

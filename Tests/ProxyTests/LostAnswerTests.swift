@@ -5,6 +5,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// What the breaker learns if an exchange ends before the origin has responded to an answer.

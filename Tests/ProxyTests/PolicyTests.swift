@@ -7,6 +7,7 @@ import CountersignSitePolicy
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 @Suite struct PolicyTests {

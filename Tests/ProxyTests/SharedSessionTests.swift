@@ -7,6 +7,7 @@ import Glibc
 import NIOEmbedded
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 @Suite struct SharedSessionTests {

@@ -4,6 +4,7 @@ import CountersignChallenges
 import NIOEmbedded
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// The table of authenticators and the words of the allowed-sites list say the same.

@@ -7,9 +7,11 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import CountersignSitePolicy
+import CountersignNIOTLS
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// A proxy and an https origin with an untrusted certificate, both on loopback, each on its own event loop.

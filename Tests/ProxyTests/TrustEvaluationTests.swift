@@ -6,6 +6,7 @@ import NIOCore
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// Decides every question at once.

@@ -9,6 +9,7 @@ import CountersignSitePolicy
 import CountersignTLS
 import Testing
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 
 /// A proxy, and connections through it whose two ends the test has.

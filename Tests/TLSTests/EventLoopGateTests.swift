@@ -5,6 +5,7 @@ import NIOPosix
 import Synchronization
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 @Suite struct EventLoopGateTests {

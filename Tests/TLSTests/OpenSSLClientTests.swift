@@ -8,6 +8,7 @@ import NIOPosix
 import CountersignTestOrigin
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 /// Tests the server's side with `openssl s_client`.

@@ -8,6 +8,7 @@ import NIOPosix
 import CountersignTestOrigin
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 /// A client with ``TLSHandler`` on a loopback connection.

@@ -4,6 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 struct PendingWritesTests {

@@ -4,6 +4,7 @@ import CountersignCertificates
 import NIOConcurrencyHelpers
 import NIOCore
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 /// The events that a handler after TLS gets, in order. Consecutive plaintext is one entry.

@@ -9,6 +9,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 /// Handshakes that wait for revocation statuses.

@@ -6,6 +6,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 /// TLS that writes to the socket directly.

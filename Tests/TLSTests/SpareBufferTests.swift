@@ -3,6 +3,7 @@
 import NIOCore
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 @Suite struct SpareBufferTests {

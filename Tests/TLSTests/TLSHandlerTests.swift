@@ -6,6 +6,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
+@testable import CountersignNIOTLS
 @testable import CountersignTLS
 
 struct TLSHandlerTests {

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignHTTP1
+import CountersignNIOTLS
 import CountersignTLS
 import Foundation
 import NIOCore

@@ -5,7 +5,7 @@ import Glibc
 import NIOCore
 import NIOEmbedded
 import NIOPosix
-import CountersignTLS
+import CountersignNIOTLS
 import Testing
 
 @testable import CountersignUpstream

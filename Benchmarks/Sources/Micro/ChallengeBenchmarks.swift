@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignAnswering
 import CountersignProxy
 
 /// Challenges: the cost of a 401, and of a request to a site that has accepted a credential before.

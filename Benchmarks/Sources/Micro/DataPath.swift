@@ -6,8 +6,10 @@ import CountersignCryptography
 import NIOCore
 import NIOEmbedded
 import CountersignSitePolicy
+import CountersignNIOTLS
 import CountersignTLS
 
+@testable import CountersignAnswering
 @testable import CountersignProxy
 @testable import CountersignUpstream
 

@@ -5,6 +5,7 @@ import CountersignCertificates
 import CountersignCryptography
 import NIOCore
 import NIOEmbedded
+import CountersignNIOTLS
 import CountersignTLS
 
 /// A TLS client and a TLS origin with the proxy between them. Only the proxy's allocations are counted.

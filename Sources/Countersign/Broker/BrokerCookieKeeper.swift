@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignBroker
+package import CountersignAnswering
+package import CountersignBroker
 import CountersignCryptography
-import CountersignProxy
 import Synchronization
 
 /// Gets the headers of navigation requests from the identity broker. One without a nonce is used for a minute, for all
@@ -11,7 +11,7 @@ import Synchronization
 /// A page waits a few seconds, and its request goes on without the header then. The call goes on: if it succeeds, the
 /// next page gets the header. Until then, and for a while after any failure, no page waits, so that a broker that hangs
 /// holds up one page only. A failure leaves the header that is there.
-final class BrokerCookieKeeper: Sendable {
+package final class BrokerCookieKeeper: Sendable {
     private typealias Account = BrokerCookies.Account
     private typealias Outcome = BrokerCookies.Outcome
 
@@ -58,7 +58,7 @@ final class BrokerCookieKeeper: Sendable {
     private static let callLimit = 16
 
     /// `patience` is how long a page waits.
-    init(
+    package init(
         broker: Broker, mayUse: @escaping @Sendable (BrokerCookies.Account) -> Bool = { _ in true },
         patience: Duration = .seconds(5), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         report: @escaping @Sendable (_ sentence: String, _ hint: String?) -> Void
@@ -70,12 +70,12 @@ final class BrokerCookieKeeper: Sendable {
         self.report = report
     }
 
-    var cookies: BrokerCookies {
+    package var cookies: BrokerCookies {
         BrokerCookies { [self] request, done in get(request, done) }
     }
 
     /// Ends the calls in progress, and forgets all headers.
-    func stop() {
+    package func stop() {
         let (calls, waiting) = state.withLock { state in
             state.isStopped = true
             state.headers = [:]
@@ -89,7 +89,7 @@ final class BrokerCookieKeeper: Sendable {
     private static let isStopping = "the proxy is stopping"
 
     /// Forgets headers that have expired, or whose account is not that of the sign-in any more.
-    func forget() {
+    package func forget() {
         state.withLock { state in
             let now = now()
             state.headers = state.headers.filter { $0.value.until > now && mayUse($0.key) }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignBroker
 package import CountersignChallenges
 import CountersignCryptography
-package import CountersignProxy
 import FoundationEssentials
 
 /// Whether the identity broker can sign a person in now.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 package import CountersignChallenges
 import CountersignCryptography
-package import CountersignProxy
 import FoundationEssentials
 import Glibc
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// The breaker's records in a home: `breaker.json`, mode 0600, with `breaker.lock` and `breaker.running`. Every process
 /// that uses the home reads and writes them. The file contains keyed MACs of the user names and passwords, but neither
@@ -42,7 +42,7 @@ package final class BreakerFile: Sendable {
 
     private let home: Home
     private let now: @Sendable () -> Int64
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     private var file: HomeFile { home.file("breaker.json") }
     private var lockPath: String { "\(home.path)/breaker.lock" }
@@ -55,7 +55,7 @@ package final class BreakerFile: Sendable {
     }
 
     deinit {
-        if let presence = state.withLockedValue({ $0.presence }) { close(presence.file) }
+        if let presence = state.withLock({ $0.presence }) { close(presence.file) }
     }
 
     /// For a ``BreakerBoard``.
@@ -86,9 +86,9 @@ package final class BreakerFile: Sendable {
 
     private func changed() throws(CountersignError) -> BreakerStorage.Records? {
         let version = version()
-        guard state.withLockedValue({ $0.version }) != version else { return nil }
+        guard state.withLock({ $0.version }) != version else { return nil }
         let records = try read()
-        state.withLockedValue { $0.version = version }
+        state.withLock { $0.version = version }
         return records
     }
 
@@ -128,7 +128,7 @@ package final class BreakerFile: Sendable {
             }
             try file.replace(with: Array(bytes), mode: 0o600)
         }
-        state.withLockedValue { $0.version = version() }
+        state.withLock { $0.version = version() }
         return after
     }
 
@@ -176,7 +176,7 @@ package final class BreakerFile: Sendable {
     private func showPresence(of owner: UInt64) throws(CountersignError) {
         var current = stat()
         let isThere = stat(presencePath, &current) == 0
-        let isShown = state.withLockedValue { state in
+        let isShown = state.withLock { state in
             guard let presence = state.presence, presence.owner == owner else { return false }
             if isThere, presence.inode == UInt64(current.st_ino) { return true }
             close(presence.file)
@@ -191,7 +191,7 @@ package final class BreakerFile: Sendable {
             close(file)
             throw .system(number, "cannot lock breaker.running")
         }
-        state.withLockedValue { $0.presence = (file, UInt64(current.st_ino), owner) }
+        state.withLock { $0.presence = (file, UInt64(current.st_ino), owner) }
     }
 
     private func isRunning(_ owner: UInt64, own: UInt64) -> Bool {

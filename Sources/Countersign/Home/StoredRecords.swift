@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
-import CountersignProxy
 import CountersignSitePolicy
 
 /// The contents of `breaker.json`. Times are in seconds since 1970.

@@ -222,7 +222,7 @@ extension VaultOperation {
     }
 
     /// What the operation changes, for the log; nil if it changes nothing by itself.
-    var change: String? {
+    package var change: String? {
         switch self {
         case .listNames, .listCredentials, .listTrustExceptions, .listIdentities, .showIdentity, .listRenewalStates,
             .checkEnrollment, .listSignIns, .checkSignIn, .listSessions, .listProfiles, .ensureAuthority, .report,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 import CountersignChallenges
 package import CountersignCryptography
-import CountersignProxy
 import CountersignSitePolicy
 package import CountersignVault
 import FoundationEssentials
@@ -208,17 +208,17 @@ package struct VaultOperations: Sendable {
 /// The other side of an operation while it is performed.
 package struct OperationDialogue: Sendable {
     /// The process that the operation is performed for; nil for this one.
-    let process: Int32?
+    package let process: Int32?
     /// Receives the progress of a renewal, on any thread.
-    let report: @Sendable (RenewalProgress) -> Void
+    package let report: @Sendable (RenewalProgress) -> Void
     /// Whether nobody waits for the result any more, so that a renewal or a test request ends.
-    let isAbandoned: (@Sendable () -> Bool)?
+    package let isAbandoned: (@Sendable () -> Bool)?
     /// How the page that was to be opened has ended; nil while nobody knows.
-    let pageEnd: @Sendable () -> PageEnd?
+    package let pageEnd: @Sendable () -> PageEnd?
     /// Receives the address and the token of a proxy.
-    let opened: @Sendable (_ address: String, _ token: String) -> Void
+    package let opened: @Sendable (_ address: String, _ token: String) -> Void
     /// Waits until the other side ends a proxy.
-    let waitForEnd: @Sendable () -> Void
+    package let waitForEnd: @Sendable () -> Void
 
     package init(
         process: Int32? = nil, report: @escaping @Sendable (RenewalProgress) -> Void,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCertificates
+package import CountersignCertificates
 import CountersignVault
 import Synchronization
 
 /// Reacts to origins that reject or accept a client certificate: replaces a rejected certificate by the previous one or
 /// by a new one, and discards the previous one when the new one has been accepted.
-final class RejectedIdentities: Sendable {
+package final class RejectedIdentities: Sendable {
     private let renewals: RenewalKeeper
     private let state = Mutex(State())
 
@@ -29,18 +29,18 @@ final class RejectedIdentities: Sendable {
         var acceptedLeaves: Set<[UInt8]> = []
     }
 
-    init(renewals: RenewalKeeper) {
+    package init(renewals: RenewalKeeper) {
         self.renewals = renewals
     }
 
     /// Cancels the replacements in progress.
-    func cancel() {
+    package func cancel() {
         state.withLock { $0.running.values.forEach { $0.cancel() } }
     }
 
     /// Replaces an identity that an origin has rejected, and returns whether another certificate of that name is in
     /// effect now. Concurrent calls for one identity share one replacement.
-    func identityRejected(_ identity: Identity) async -> Bool {
+    package func identityRejected(_ identity: Identity) async -> Bool {
         let (name, leaf) = (identity.name, identity.leaf.sha256Fingerprint)
         if isReplaced(name, leaf) { return true }
         let task = state.withLock { state -> Task<Bool, Never>? in
@@ -62,7 +62,7 @@ final class RejectedIdentities: Sendable {
     }
 
     /// Discards the certificate that `identity` replaced, now that an origin has accepted the new one.
-    func identityAccepted(_ identity: Identity) {
+    package func identityAccepted(_ identity: Identity) {
         let leaf = identity.leaf.sha256Fingerprint
         let isFirst = state.withLock { state in
             if state.acceptedLeaves.count >= Self.fingerprintLimit { state.acceptedLeaves = [] }

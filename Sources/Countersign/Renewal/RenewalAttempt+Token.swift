@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 import CountersignCryptography
-import CountersignProxy
 import CountersignVault
 import Dispatch
 package import Logging

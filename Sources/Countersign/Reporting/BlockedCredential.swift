@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 package import CountersignChallenges
 import CountersignCryptography
-package import CountersignProxy
 
 /// A credential that the breaker does not permit to be sent, at some site or anywhere: for `explain`, `credential list`
 /// and `vault status`.

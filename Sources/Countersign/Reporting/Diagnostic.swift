@@ -3,7 +3,6 @@
 import CountersignCryptography
 import CountersignSitePolicy
 import Glibc
-import NIOCore
 
 /// An error for display to the user: what is wrong, and what to do about it. Neither ends in a full stop or contains a
 /// secret.
@@ -22,7 +21,6 @@ package struct Diagnostic: Equatable, Sendable, Codable {
         case let error as ServerRefusal: error.diagnostics
         case let error as SiteListError: error.problems.map { Diagnostic($0.description, hint: $0.hint) }
         case let error as any DiagnosableError: [Diagnostic(error.detail, hint: error.hint)]
-        case let error as IOError: [Diagnostic(String(cString: strerror(error.errnoCode)))]
         default: [Diagnostic(String(describing: error))]
         }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
-package import CountersignProxy
 package import CountersignSitePolicy
 
 /// The results of the three checks for one URL and each kind of challenge, without sending a request.

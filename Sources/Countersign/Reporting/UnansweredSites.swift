@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
-package import CountersignProxy
 import CountersignSitePolicy
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// The most entries of each kind that are kept.
 private let limit = 1024
@@ -105,7 +105,7 @@ package final class UnansweredSites: Sendable {
         }
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     private let policy: CurrentPolicy
 
     /// `policy` has the list and the credentials on which the remedies depend.
@@ -115,7 +115,7 @@ package final class UnansweredSites: Sendable {
     package var observer: ChallengeObserver { ChallengeObserver { [self] in take($0) } }
 
     private func take(_ news: ChallengeObserver.News) {
-        state.withLockedValue { state in
+        state.withLock { state in
             func note(_ origin: Origin) { if !state.order.contains(origin) { state.order.append(origin) } }
             switch news {
             case .answered(let space, let name, let path):
@@ -159,7 +159,7 @@ package final class UnansweredSites: Sendable {
     /// those that may have challenged: the ones that asked for a client certificate, and those in tunnels, whose
     /// challenges the proxy does not see.
     package func sites(hasFailed: Bool) -> [Site] {
-        let state = state.withLockedValue { $0 }
+        let state = state.withLock { $0 }
         return state.order.flatMap { origin -> [Site] in
             let failed = state.failures.filter { $0.part.origin == origin }.map { _, failure in
                 var site = failure.site
@@ -176,23 +176,23 @@ package final class UnansweredSites: Sendable {
     }
 
     /// The answers that origins have accepted.
-    package var answers: [(space: AuthenticationSpace, name: String)] { state.withLockedValue { $0.answers } }
+    package var answers: [(space: AuthenticationSpace, name: String)] { state.withLock { $0.answers } }
 
     /// Why the origin's certificate does not verify; nil if it does, or was not seen.
-    package func untrustedReason(of origin: Origin) -> String? { state.withLockedValue { $0.untrusted[origin] } }
+    package func untrustedReason(of origin: Origin) -> String? { state.withLock { $0.untrusted[origin] } }
 
     /// The revocation status of the origin's certificate; nil if the certificate does not verify or was not seen.
-    package func revocation(of origin: Origin) -> String? { state.withLockedValue { $0.revocations[origin] } }
+    package func revocation(of origin: Origin) -> String? { state.withLock { $0.revocations[origin] } }
 
-    package var hasUntrusted: Bool { state.withLockedValue { !$0.untrusted.isEmpty } }
+    package var hasUntrusted: Bool { state.withLock { !$0.untrusted.isEmpty } }
 
     /// The answer that the origin has rejected.
     package func rejection(of origin: Origin) -> (space: AuthenticationSpace, name: String)? {
-        state.withLockedValue { $0.rejections[origin] }
+        state.withLock { $0.rejections[origin] }
     }
 
     /// The checks of a challenge that was handed back.
-    package func checks(of origin: Origin) -> ThreeChecks? { state.withLockedValue { $0.checks[origin] } }
+    package func checks(of origin: Origin) -> ThreeChecks? { state.withLock { $0.checks[origin] } }
 
     // MARK: Remedies
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCookies
-import CountersignProxy
 import CountersignSignIn
 import CountersignSitePolicy
 import CountersignTLS
 import CountersignVault
 
 /// The contents of a home as last read, from which a ``Policy`` is made.
-struct HomeSnapshot: Sendable {
+package struct HomeSnapshot: Sendable {
     var stamp: HomeStamp
     var vaultWatch: VaultWatch
     var vault: OpenVault?
@@ -74,7 +74,7 @@ struct HomeSnapshot: Sendable {
     }
 
     /// The lock reason of a vault that the user has locked, or whose passphrase has not been entered.
-    static let vaultIsLocked = "the vault is locked; run `countersign vault unlock`"
+    package static let vaultIsLocked = "the vault is locked; run `countersign vault unlock`"
 
     /// Discards everything that comes from the vault.
     mutating func lock() {

@@ -5,7 +5,7 @@ import Glibc
 
 /// A connection over a Unix-domain socket that exchanges lines and secrets. A call that waits for the peer fails when
 /// the peer has accepted, sent or read nothing for ``timeoutSeconds``.
-struct LocalSocket: ~Copyable {
+package struct LocalSocket: ~Copyable {
     private let descriptor: Int32
 
     static let timeoutSeconds = 5
@@ -27,7 +27,7 @@ struct LocalSocket: ~Copyable {
     deinit { close(descriptor) }
 
     /// Returns nil if no process is listening. Throws `refused` if the listening process accepts no connections.
-    static func connect(to path: String) throws(CountersignError) -> LocalSocket? {
+    package static func connect(to path: String) throws(CountersignError) -> LocalSocket? {
         // The time limit for sending also applies to connecting.
         let socket = LocalSocket(adopting: try make())
         let reached = try withAddress(path) { Glibc.connect(socket.descriptor, $0, $1) }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 package import CountersignCryptography
 import CountersignNegotiate
-package import CountersignProxy
 package import CountersignRevocation
 import CountersignSitePolicy
 package import CountersignVault
 package import Logging
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Makes a home into a ``Policy`` and keeps it up to date: a valid change to the home takes effect within a second, and
 /// an invalid one leaves the previous state in effect.
@@ -23,13 +23,13 @@ package final class PolicyKeeper: Sendable {
     /// The shared sessions, which the proxies of the home use and change.
     package let sessions = SessionStore(isPublicSuffix: { Home.isPublicSuffix($0) })
     private let reader: HomeReader
-    private let interceptionNeed: NIOLockedValueBox<InterceptionNeed>
-    private let snapshot: NIOLockedValueBox<HomeSnapshot>
-    private let restarter = NIOLockedValueBox<(@Sendable () throws(CountersignError) -> Void)?>(nil)
-    private let sharedRenewals = NIOLockedValueBox<SignInRenewals?>(nil)
+    private let interceptionNeed: Mutex<InterceptionNeed>
+    private let snapshot: Mutex<HomeSnapshot>
+    private let restarter = Mutex<(@Sendable () throws(CountersignError) -> Void)?>(nil)
+    private let sharedRenewals = Mutex<SignInRenewals?>(nil)
     /// How many attempts in a row to write shared sessions have failed. Its lock is held during one, and taken before
     /// that of ``snapshot``.
-    private let failedWrites = NIOLockedValueBox(0)
+    private let failedWrites = Mutex(0)
 
     /// The interval between attempts to renew the interception CA, in seconds.
     private static let renewalInterval: Int64 = 60
@@ -39,18 +39,18 @@ package final class PolicyKeeper: Sendable {
     package var home: Home { reader.home }
 
     /// The environment of the process.
-    var environment: [String: String] { reader.environment }
+    package var environment: [String: String] { reader.environment }
 
     /// The renewals of the runtime that uses this keeper for as long as it runs; nil if there is none. Temporary ones
     /// use the same, because new tokens that cannot be stored are kept in memory.
-    var signInRenewals: SignInRenewals? {
-        get { sharedRenewals.withLockedValue { $0 } }
-        set { sharedRenewals.withLockedValue { $0 = newValue } }
+    package var signInRenewals: SignInRenewals? {
+        get { sharedRenewals.withLock { $0 } }
+        set { sharedRenewals.withLock { $0 = newValue } }
     }
 
     /// Has the process replaced by a new one, which ``setRestarter(_:)`` decides.
     package func restart() throws(CountersignError) {
-        guard let restart = restarter.withLockedValue({ $0 }) else {
+        guard let restart = restarter.withLock({ $0 }) else {
             throw CountersignError(.refused, "this program does not replace itself")
         }
         try restart()
@@ -58,12 +58,12 @@ package final class PolicyKeeper: Sendable {
 
     /// How the process is replaced; it goes on meanwhile. `restart` throws if that is not possible.
     package func setRestarter(_ restart: @escaping @Sendable () throws(CountersignError) -> Void) {
-        restarter.withLockedValue { $0 = restart }
+        restarter.withLock { $0 = restart }
     }
 
     /// An organisation wants programs to start again, so that its policy takes effect.
     func organisationWantsRestart() {
-        guard restarter.withLockedValue({ $0 != nil }) else { return }
+        guard restarter.withLock({ $0 != nil }) else { return }
         do throws(CountersignError) {
             try restart()
         } catch {
@@ -84,7 +84,7 @@ package final class PolicyKeeper: Sendable {
         now: @escaping @Sendable () -> Int64, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws {
         reader = HomeReader(home: home, environment: environment, logger: logger, now: now)
-        interceptionNeed = NIOLockedValueBox(need)
+        interceptionNeed = Mutex(need)
         var (snapshot, vaultError) = try reader.read(need: need, again: again, passphrase: passphrase)
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
@@ -95,7 +95,7 @@ package final class PolicyKeeper: Sendable {
                 guard let sentence = finding.sentence(key) else { return }
                 logger.notice("\(sentence)")
             })
-        self.snapshot = NIOLockedValueBox(snapshot)
+        self.snapshot = Mutex(snapshot)
         adoptSessions(of: snapshot)
     }
 
@@ -111,7 +111,7 @@ package final class PolicyKeeper: Sendable {
     package func refresh(force: Bool = false) {
         breaker.poll()
         writeSessions()
-        snapshot.withLockedValue { snapshot in
+        snapshot.withLock { snapshot in
             let stamp = HomeStamp(home)
             let hasVaultChanged = snapshot.vaultWatch.takeChange() && !hasChangedSessionsOnly(&snapshot)
             let now = reader.now()
@@ -120,7 +120,7 @@ package final class PolicyKeeper: Sendable {
                 force || stamp != snapshot.stamp || hasVaultChanged || hasExpired || isRenewalDue(&snapshot)
             else { return }
             snapshot.stamp = stamp
-            reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
+            reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
             adoptSessions(of: snapshot)
             // Compared with the policy and not with the snapshot, whose vault shows a change by this process at once.
             guard force || snapshot.policyInputs != snapshot.applied else { return }
@@ -152,7 +152,7 @@ package final class PolicyKeeper: Sendable {
 
     /// Changes when an interception CA is created, and creates one now if `need` is met. A failure is logged.
     package func require(_ need: InterceptionNeed) {
-        interceptionNeed.withLockedValue { $0 = need }
+        interceptionNeed.withLock { $0 = need }
         refresh(force: true)
     }
 
@@ -161,7 +161,7 @@ package final class PolicyKeeper: Sendable {
     /// Closes the vault: no challenge is answered and no site intercepted until ``unlock(passphrase:)``. Exchanges in
     /// progress continue.
     package func lock() {
-        let (vault, changes) = snapshot.withLockedValue { snapshot in
+        let (vault, changes) = snapshot.withLock { snapshot in
             let vault = snapshot.vault
             let changes = sessions.changes(at: reader.now(), all: true)
             snapshot.lock()
@@ -172,7 +172,7 @@ package final class PolicyKeeper: Sendable {
         }
         // Nothing uses the vault any more; the last cookies are worth one attempt.
         guard let vault else { return }
-        failedWrites.withLockedValue { failedWrites in
+        failedWrites.withLock { failedWrites in
             failedWrites = 0
             _ = write(changes, to: vault, patience: .zero, &failedWrites)
         }
@@ -181,12 +181,12 @@ package final class PolicyKeeper: Sendable {
     /// Opens the vault again. `passphrase` may be nil if a key file opens it. Throws ``VaultError`` and stays locked if
     /// that fails.
     package func unlock(passphrase: Secret?) throws {
-        try snapshot.withLockedValue { snapshot in
+        try snapshot.withLock { snapshot in
             snapshot.vault = try reader.openVault(passphrase: passphrase)
             snapshot.lockReason = nil
             snapshot.stamp = HomeStamp(home)
             _ = snapshot.vaultWatch.takeChange()
-            reader.reread(&snapshot, need: interceptionNeed.withLockedValue { $0 })
+            reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")
@@ -198,11 +198,11 @@ package final class PolicyKeeper: Sendable {
     /// Writes the cookies that origins have set since the last time, if that is due; with `isLast`, in any case, and
     /// waits for other writers of the vault.
     package func writeSessions(isLast: Bool = false) {
-        failedWrites.withLockedValue { failedWrites in
+        failedWrites.withLock { failedWrites in
             guard let vault else { return }
             let changes = sessions.changes(at: reader.now(), all: isLast)
             guard write(changes, to: vault, patience: isLast ? nil : Self.writePatience, &failedWrites) else { return }
-            snapshot.withLockedValue { snapshot in
+            snapshot.withLock { snapshot in
                 guard snapshot.vault === vault else { return }
                 sessions.adopt(vault.contents.sessions, written: changes)
             }
@@ -244,7 +244,7 @@ package final class PolicyKeeper: Sendable {
     /// Sets whether the list is in effect. While it is not, no site counts as listed; exchanges in progress continue.
     /// `isAnswering` is evaluated under the lock, so that of several concurrent calls the last value wins.
     package func setAnswering(_ isAnswering: () -> Bool) {
-        snapshot.withLockedValue { snapshot in
+        snapshot.withLock { snapshot in
             let isAnswering = isAnswering()
             guard snapshot.isAnswering != isAnswering else { return }
             snapshot.isAnswering = isAnswering
@@ -253,10 +253,10 @@ package final class PolicyKeeper: Sendable {
     }
 
     /// Warnings about files and lines of the home that have no effect, as last read.
-    package var remarks: [Diagnostic] { snapshot.withLockedValue { $0.remarks } }
+    package var remarks: [Diagnostic] { snapshot.withLock { $0.remarks } }
 
-    package var isLocked: Bool { snapshot.withLockedValue { $0.lockReason != nil } }
+    package var isLocked: Bool { snapshot.withLock { $0.lockReason != nil } }
 
     /// The opened vault; nil if it is locked or the home has none.
-    package var vault: OpenVault? { snapshot.withLockedValue { $0.vault } }
+    package var vault: OpenVault? { snapshot.withLock { $0.vault } }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignOAuth
-import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 

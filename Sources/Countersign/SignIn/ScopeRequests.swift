@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignOAuth
-package import CountersignProxy
 package import CountersignSignIn
 import Dispatch
 package import Logging
@@ -51,7 +51,7 @@ package final class ScopeRequests: Sendable {
     package var asker: ScopeAsker { ScopeAsker { [self] in begin($0) } }
 
     /// Closes the pages, and begins no request any more.
-    func cancel() {
+    package func cancel() {
         let running = state.withLock { state in
             state.isStopped = true
             return Array(state.running.values)
@@ -60,7 +60,7 @@ package final class ScopeRequests: Sendable {
     }
 
     /// Cancels the requests, and waits some seconds for tokens to be stored or revoked.
-    func stop() async {
+    package func stop() async {
         cancel()
         for task in state.withLock({ Array($0.running.values) }) { _ = await task.value(within: Self.stopPatience) }
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignOAuth
-import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 import Dispatch
 import FoundationEssentials
-import Logging
+package import Logging
 import Synchronization
 
 /// Renews the access tokens of a home's sign-ins: some time before they expire, and when a request needs one that has
@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// Of the requests that need the same token, one renews it and the others wait, in this process and in others: a
 /// provider that rotates refresh tokens takes a second use of one for theft (RFC 9700 §4.14.2).
-final class SignInRenewals: Sendable {
+package final class SignInRenewals: Sendable {
     let home: Home
     /// The environment of the process.
     let environment: [String: String]
@@ -67,7 +67,7 @@ final class SignInRenewals: Sendable {
     }
 
     /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin is over.
-    convenience init(
+    package convenience init(
         keeper: PolicyKeeper, logger: Logger, delay: Double = .random(in: 0..<1),
         now: @escaping @Sendable () -> Int64
     ) {
@@ -100,7 +100,7 @@ final class SignInRenewals: Sendable {
         self.now = now
     }
 
-    var renewer: TokenRenewer {
+    package var renewer: TokenRenewer {
         TokenRenewer { [self] credential, reason in
             guard let task = begin(credential, reason) else { return .unavailable(reason: "the proxy is stopping") }
             return await task.value(within: Self.requestPatience)
@@ -111,7 +111,7 @@ final class SignInRenewals: Sendable {
     }
 
     /// Begins to renew the tokens that are about to expire. Reads no file.
-    func renewAhead() {
+    package func renewAhead() {
         guard let vault = openVault() else { return }
         let (contents, time) = (vault.contents, now())
         for record in contents.signIns.values {
@@ -128,7 +128,7 @@ final class SignInRenewals: Sendable {
     }
 
     /// Completes the list of sites for the sign-ins for which that was interrupted. Reads no file if there are none.
-    func completeLists() {
+    package func completeLists() {
         guard let vault = openVault() else { return }
         let (signIns, time) = (vault.contents.signIns.values, now())
         for record in signIns where record.formerSites != nil {
@@ -147,7 +147,7 @@ final class SignInRenewals: Sendable {
 
     /// Ends the renewals that wait for the lock or the provider's metadata. One that has sent its refresh token goes
     /// on: the provider may have replaced the token.
-    func cancel() {
+    package func cancel() {
         state.withLock { state in
             for task in state.running.values { task.cancel() }
             state.wiping?.cancel()
@@ -156,7 +156,7 @@ final class SignInRenewals: Sendable {
 
     /// Cancels, and waits until the renewals in progress have stored their tokens: at most as long as the provider may
     /// take for a request. Tokens that cannot be stored are lost then.
-    func stop() async {
+    package func stop() async {
         let (running, wiping) = state.withLock { state in
             state.isStopped = true
             return (Array(state.running.values), state.wiping)
@@ -331,7 +331,7 @@ final class SignInRenewals: Sendable {
     }
 
     /// Begins to complete the wipes that were interrupted, which asks their providers to revoke tokens. Reads no file.
-    func completeWipes() {
+    package func completeWipes() {
         guard let vault = openVault(), !vault.contents.wipes.isEmpty else { return }
         let time = now()
         state.withLock { state in

@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignChallenges
+import CountersignAnswering
 import CountersignProxy
 import CountersignSitePolicy
 import Glibc

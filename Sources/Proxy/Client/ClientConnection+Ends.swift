@@ -3,7 +3,7 @@
 import Glibc
 import CountersignHTTP1
 import NIOCore
-import CountersignTLS
+import CountersignNIOTLS
 
 /// Time limits, responses to malformed requests, and closing.
 extension ClientConnection {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
 
 /// The state of an exchange that answers a challenge. An object, because most exchanges do without it.

@@ -2,6 +2,7 @@
 
 import AsyncHTTPClient
 import Countersign
+import CountersignNIO
 import NIOCore
 import NIOSSL
 import ServiceLifecycle

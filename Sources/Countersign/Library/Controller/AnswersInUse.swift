@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// Records which credentials were given out for which sites, so that outcomes reported later can be attributed to them.
 final class AnswersInUse: Sendable {
@@ -20,7 +20,7 @@ final class AnswersInUse: Sendable {
 
     /// The largest number of entries. Beyond it, the least recently given one is removed.
     private let capacity: Int
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     init(capacity: Int = 4096) {
         self.capacity = capacity
@@ -28,7 +28,7 @@ final class AnswersInUse: Sendable {
 
     /// Records that a credential was given out. Retains `permit` until it ends or expires.
     func note(_ key: Breaker.Key, _ permit: BreakerPermit?) {
-        let forgotten = state.withLockedValue { state -> [BreakerPermit?] in
+        let forgotten = state.withLock { state -> [BreakerPermit?] in
             var forgotten: [BreakerPermit?] = []
             if state.loans[key] == nil, state.loans.count >= capacity,
                 let oldest = state.loans.min(by: { $0.value.order < $1.value.order })
@@ -49,16 +49,16 @@ final class AnswersInUse: Sendable {
         withExtendedLifetime(forgotten) {}
     }
 
-    func contains(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key] != nil } }
+    func contains(_ key: Breaker.Key) -> Bool { state.withLock { $0.loans[key] != nil } }
 
     /// Records that no failure was reported in time. From now on, answers outside an exchange need not wait.
-    func wentUnopposed(_ key: Breaker.Key) { state.withLockedValue { $0.loans[key]?.isUnopposed = true } }
+    func wentUnopposed(_ key: Breaker.Key) { state.withLock { $0.loans[key]?.isUnopposed = true } }
 
-    func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLockedValue { $0.loans[key]?.isUnopposed ?? false } }
+    func isUnopposed(_ key: Breaker.Key) -> Bool { state.withLock { $0.loans[key]?.isUnopposed ?? false } }
 
     /// The permits for first uses in `space`, or only that of `key` if it is given.
     func permits(in space: AuthenticationSpace, of key: Breaker.Key?) -> [BreakerPermit] {
-        state.withLockedValue { state in
+        state.withLock { state in
             state.loans.filter { $0.key.space == space && (key == nil || $0.key == key) }.compactMap(\.value.permit)
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
-import NIOConcurrencyHelpers
-import CountersignProxy
+import Synchronization
 
 /// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
 /// when the exchange ends without an outcome, or has had none for too long. A later outcome is still recorded.
@@ -46,7 +46,7 @@ package final class BreakerPermit: Sendable {
     private let patience: Duration
     /// Called when a permit expires without an outcome, before others can obtain it.
     private let expired: @Sendable (Breaker.Key) -> Void
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     init(
         limit: Duration, patience: Duration, for request: Breaker.RequestTag,
@@ -105,23 +105,23 @@ package final class BreakerPermit: Sendable {
     }
 
     /// The credential that was given out, even if the permit has expired; nil once it has ended.
-    var key: Breaker.Key? { state.withLockedValue { $0.claim?.key } }
+    var key: Breaker.Key? { state.withLock { $0.claim?.key } }
 
     /// Whether others must wait for the outcome.
     package var holdsOthersUp: Bool {
-        state.withLockedValue { $0.claim.map { $0.isHeld && $0.alarm != nil } ?? false }
+        state.withLock { $0.claim.map { $0.isHeld && $0.alarm != nil } ?? false }
     }
 
     /// Whether the answer was sent, and the server has not responded yet.
     var awaitsVerdict: Bool {
-        get { state.withLockedValue { $0.awaitsVerdict } }
-        set { state.withLockedValue { $0.awaitsVerdict = newValue } }
+        get { state.withLock { $0.awaitsVerdict } }
+        set { state.withLock { $0.awaitsVerdict = newValue } }
     }
 
     /// Ends the permit. Only the first call has an effect. Without a response to an answer that was sent, nobody knows
     /// what the server thought of it.
     func end(_ result: Breaker.Result) {
-        let (claim, awaitsVerdict) = state.withLockedValue { state in
+        let (claim, awaitsVerdict) = state.withLock { state in
             defer {
                 state.claim = nil
                 state.awaitsVerdict = false
@@ -139,7 +139,7 @@ package final class BreakerPermit: Sendable {
 
     /// The server did not answer. Returns whether the answer may be sent again; if not, the permit has ended.
     func wasUnanswered() -> Bool {
-        guard let claim = state.withLockedValue({ $0.claim }) else { return true }
+        guard let claim = state.withLock({ $0.claim }) else { return true }
         if claim.board.wasUnanswered(claim.key, for: request) { return true }
         hasBeenReported()
         return false
@@ -147,7 +147,7 @@ package final class BreakerPermit: Sendable {
 
     /// Ends the permit without a report. The caller reports the result itself.
     func hasBeenReported() {
-        let claim = state.withLockedValue { state in
+        let claim = state.withLock { state in
             defer { state.claim = nil }
             return state.claim
         }
@@ -156,20 +156,20 @@ package final class BreakerPermit: Sendable {
 
     /// Why the controller handed back the challenge, for the exchange to report.
     var refusal: ChallengeError? {
-        get { state.withLockedValue { $0.refusal } }
-        set { state.withLockedValue { $0.refusal = newValue } }
+        get { state.withLock { $0.refusal } }
+        set { state.withLock { $0.refusal = newValue } }
     }
 
     /// The access token that the server has called invalid in this exchange, if the controller is to renew it.
     var invalidToken: CredentialReference? {
-        get { state.withLockedValue { $0.invalidToken } }
-        set { state.withLockedValue { $0.invalidToken = newValue } }
+        get { state.withLock { $0.invalidToken } }
+        set { state.withLock { $0.invalidToken = newValue } }
     }
 
     /// The scopes that the access token lacks, if the person is to be asked for them.
     var lack: ScopeQuestions.Lack? {
-        get { state.withLockedValue { $0.lack } }
-        set { state.withLockedValue { $0.lack = newValue } }
+        get { state.withLock { $0.lack } }
+        set { state.withLock { $0.lack = newValue } }
     }
 
     deinit { end(.inconclusive) }
@@ -185,12 +185,12 @@ package final class BreakerPermit: Sendable {
     // MARK: The claim
 
     private func holds(_ key: Breaker.Key) -> Bool {
-        state.withLockedValue { $0.claim.map { $0.key == key && $0.isHeld } ?? false }
+        state.withLock { $0.claim.map { $0.key == key && $0.isHeld } ?? false }
     }
 
     private func take(_ key: Breaker.Key, _ board: BreakerBoard) {
         let isFirst = board.isTried(key)
-        let number = state.withLockedValue { state in
+        let number = state.withLock { state in
             state.next &+= 1
             state.claim = Claim(key: key, board: board, number: state.next, isHeld: true)
             return state.next
@@ -201,7 +201,7 @@ package final class BreakerPermit: Sendable {
             do { try await Task.sleep(for: limit) } catch { return }
             self?.expire(number)
         }
-        let isOver = state.withLockedValue { state in
+        let isOver = state.withLock { state in
             guard state.claim?.number == number else { return true }
             state.claim?.alarm = alarm
             return false
@@ -210,7 +210,7 @@ package final class BreakerPermit: Sendable {
     }
 
     private func expire(_ number: UInt64) {
-        let (claim, awaitsVerdict) = state.withLockedValue { state -> (Claim?, Bool) in
+        let (claim, awaitsVerdict) = state.withLock { state -> (Claim?, Bool) in
             guard let claim = state.claim, claim.number == number, claim.isHeld else { return (nil, false) }
             defer { state.awaitsVerdict = false }
             state.claim?.isHeld = false

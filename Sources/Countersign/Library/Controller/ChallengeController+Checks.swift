@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 import CountersignChallenges
 import Glibc
-import CountersignProxy
 import CountersignSitePolicy
 import CountersignTLS
 

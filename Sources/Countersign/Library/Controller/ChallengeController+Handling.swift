@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 import CountersignSitePolicy
 
 extension ChallengeController {
@@ -33,7 +33,7 @@ extension ChallengeController {
     /// When a credential is used at a site for the first time, it is given to one caller. Others wait for up to 30
     /// seconds until ``answerAccepted(_:)``, or a challenge with a previous failure, reports the outcome. If nothing is
     /// reported, the credential counts as accepted, and is given to all callers. A ``ChallengeExchange`` and a
-    /// ``ChallengeProxy`` report the outcome automatically.
+    /// `ChallengeProxy` report the outcome automatically.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
         let permit = challenge.permit ?? newPermit(for: .unknown)
@@ -126,7 +126,7 @@ extension ChallengeController {
     /// Waits until the outcomes that were reported so far are stored. A program that exits earlier leaves an answer
     /// without an outcome, and after two of these the credential is not sent to the site for half an hour.
     ///
-    /// Call this before a short program exits, if it answered challenges without a ``ChallengeProxy``.
+    /// Call this before a short program exits, if it answered challenges without a `ChallengeProxy`.
     public func storeOutcomes() async { await breaker.flush() }
 
     /// Answers a challenge through a completion handler, and returns whether the handler will be called.
@@ -171,7 +171,7 @@ extension ChallengeController {
     /// A permit for one request that has not been requested from the breaker yet.
     func newPermit(for request: Breaker.RequestTag) -> BreakerPermit {
         BreakerPermit(
-            limit: firstTryLimit.withLockedValue { $0 }, patience: patience.withLockedValue { $0 }, for: request
+            limit: firstTryLimit.withLock { $0 }, patience: patience.withLock { $0 }, for: request
         ) { [answersInUse] in
             answersInUse.wentUnopposed($0)
         }

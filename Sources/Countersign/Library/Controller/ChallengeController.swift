@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 public import FoundationEssentials
 import Glibc
 public import Logging
-import NIOConcurrencyHelpers
-package import CountersignProxy
 import Synchronization
 
 /// Answers authentication challenges from a home: applies the same three checks as the proxy, and uses the credentials
@@ -19,22 +18,22 @@ import Synchronization
 /// thread.
 public final class ChallengeController: Sendable {
     package let keeper: PolicyKeeper
-    var breaker: BreakerBoard { keeper.breaker }
+    package var breaker: BreakerBoard { keeper.breaker }
     let answersInUse = AnswersInUse()
     /// How long others wait for the outcome of a credential's first use at a site.
-    let firstTryLimit = NIOLockedValueBox(BreakerPermit.limit)
+    let firstTryLimit = Mutex(BreakerPermit.limit)
     /// How long each of them waits in total.
-    let patience = NIOLockedValueBox(BreakerPermit.patience)
-    let listeners = Listeners()
-    let logger: Logger
+    let patience = Mutex(BreakerPermit.patience)
+    package let listeners = Listeners()
+    package let logger: Logger
     let scopeQuestions = ScopeQuestions()
     private let isEnabled = Atomic(true)
     /// Reads the home on behalf of `async` methods, which must not block their thread.
     private let queue = DispatchQueue(label: "countersign.controller")
     /// The numbers of running proxies, and of those that belong to a window.
-    private let proxies = NIOLockedValueBox((running: 0, ofWindows: 0))
+    private let proxies = Mutex((running: 0, ofWindows: 0))
     /// Renews the home's certificates, for this controller and for every proxy over it.
-    let renewals: RenewalKeeper
+    package let renewals: RenewalKeeper
     /// Renews access tokens for the controller; each proxy has its own.
     let signInRenewals: SignInRenewals
 
@@ -166,12 +165,12 @@ public final class ChallengeController: Sendable {
     // MARK: Proxies
 
     /// While a proxy runs, an interception CA is created when a listed site needs one.
-    func proxyBegins() async {
+    package func proxyBegins() async {
         await changeProxies { $0.running += 1 }
     }
 
     /// Must follow each ``proxyBegins()``. Without a proxy, no interception CA is written into the home.
-    func proxyEnded() async {
+    package func proxyEnded() async {
         await changeProxies { $0.running -= 1 }
     }
 
@@ -190,12 +189,12 @@ public final class ChallengeController: Sendable {
             if proxies.ofWindows > 0 { return .always }
             return proxies.running > 0 ? .whenNeeded : .never
         }
-        await reading { [proxies] keeper in
+        await reading { [self] keeper in
             // Not a race, because `reading` runs its bodies one at a time.
-            var numbers = proxies.withLockedValue { $0 }
+            var numbers = proxies.withLock { $0 }
             let before = need(numbers)
             change(&numbers)
-            proxies.withLockedValue { [numbers] in $0 = numbers }
+            proxies.withLock { [numbers] in $0 = numbers }
             if need(numbers) != before { keeper.require(need(numbers)) }
         }
     }
@@ -203,7 +202,7 @@ public final class ChallengeController: Sendable {
     // MARK: Switch and events
 
     /// Whether challenges are answered at all. While false, ``canHandle(_:)`` returns false, all challenges are handed
-    /// back, and a ``ChallengeProxy`` treats no site as listed, starting with the next request. Setting it waits if the
+    /// back, and a `ChallengeProxy` treats no site as listed, starting with the next request. Setting it waits if the
     /// home is being read.
     public var isIntegratedAuthenticationEnabled: Bool {
         get { isEnabled.load(ordering: .acquiring) }
@@ -214,7 +213,7 @@ public final class ChallengeController: Sendable {
     }
 
     /// Asks the person for more when a site requires a scope that the access token of a sign-in does not have. Without
-    /// a delegate, the site's response is delivered. A ``ChallengeProxy`` delivers it in any case, while the person is
+    /// a delegate, the site's response is delivered. A `ChallengeProxy` delivers it in any case, while the person is
     /// asked.
     public var scopeDelegate: (any ScopeDelegate)? {
         get { scopeQuestions.delegate }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOConcurrencyHelpers
+import Synchronization
 
-/// An action of a ``ChallengeController``, or of a ``ChallengeProxy`` that uses it. Later versions may add kinds, so
+/// An action of a ``ChallengeController``, or of a `ChallengeProxy` that uses it. Later versions may add kinds, so
 /// include a `default` in a `switch`.
 public enum ChallengeEvent: Equatable, Sendable {
     /// A challenge was answered with the credential or identity of that name. A controller reports this when it returns
@@ -21,10 +21,10 @@ public enum ChallengeEvent: Equatable, Sendable {
 }
 
 /// The event streams of a controller.
-typealias Listeners = EventStreams<ChallengeEvent>
+package typealias Listeners = EventStreams<ChallengeEvent>
 
 /// Any number of streams of the same events.
-final class EventStreams<Event: Sendable>: Sendable {
+package final class EventStreams<Event: Sendable>: Sendable {
     /// How many events are buffered for a slow listener. The oldest are dropped beyond that.
     static var capacity: Int { 256 }
 
@@ -33,26 +33,26 @@ final class EventStreams<Event: Sendable>: Sendable {
         var continuations: [UInt64: AsyncStream<Event>.Continuation] = [:]
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
     /// A stream of all events from now on.
     func stream() -> AsyncStream<Event> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Event.self, bufferingPolicy: .bufferingNewest(Self.capacity))
-        let number = state.withLockedValue { state in
+        let number = state.withLock { state in
             state.next &+= 1
             state.continuations[state.next] = continuation
             return state.next
         }
         continuation.onTermination = { [weak self] _ in
-            _ = self?.state.withLockedValue { $0.continuations.removeValue(forKey: number) }
+            _ = self?.state.withLock { $0.continuations.removeValue(forKey: number) }
         }
         return stream
     }
 
     /// Sends an event to all streams. `event` is not evaluated if there are none.
-    func tell(_ event: @autoclosure () -> Event) {
-        let listening = state.withLockedValue { Array($0.continuations.values) }
+    package func tell(_ event: @autoclosure () -> Event) {
+        let listening = state.withLock { Array($0.continuations.values) }
         guard !listening.isEmpty else { return }
         let event = event()
         for continuation in listening { continuation.yield(event) }
@@ -60,7 +60,7 @@ final class EventStreams<Event: Sendable>: Sendable {
 
     /// Ends all streams.
     func finish() {
-        for continuation in state.withLockedValue({ Array($0.continuations.values) }) { continuation.finish() }
+        for continuation in state.withLock({ Array($0.continuations.values) }) { continuation.finish() }
     }
 
     deinit { finish() }

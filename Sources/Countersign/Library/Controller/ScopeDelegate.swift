@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 import Synchronization
 
 /// A question to a ``ScopeDelegate``: a site needs more than a sign-in's access token permits.
@@ -26,7 +26,7 @@ public protocol ScopeDelegate: Sendable {
     /// Returns whether the person has signed in again, for example with
     /// ``SignIns/enrollment(again:addingScopes:)``; the request is then sent once more, with the new token.
     ///
-    /// The request of an exchange waits for the answer; a ``ChallengeProxy`` delivers the site's response meanwhile,
+    /// The request of an exchange waits for the answer; a `ChallengeProxy` delivers the site's response meanwhile,
     /// and its next request gets the new token. Requests that lack the same scopes share one question. While it is
     /// open, the delegate is not asked about other scopes of the same sign-in: the site's response is delivered. After
     /// false, it is not asked about these scopes again until the token changes; it is asked about at most 16 different
@@ -139,7 +139,7 @@ final class ScopeQuestions: Sendable {
 
 extension ChallengeController {
     /// Asks the delegate about requests of a proxy.
-    var scopeAsker: ScopeAsker {
+    package var scopeAsker: ScopeAsker {
         ScopeAsker { [scopeQuestions] lack in
             let space = ProtectionSpace(
                 scheme: lack.origin.scheme.rawValue, host: lack.origin.host, port: Int(lack.origin.port),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
-import CountersignProxy
 import CountersignSitePolicy
 import Dispatch
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// The authentication of one request, for programs with an HTTP client of their own: a state machine that takes events
 /// and returns actions. It does no I/O.
@@ -327,14 +327,14 @@ public struct ChallengeExchange: Sendable {
         atMost limit: DispatchTimeInterval
     ) throws(AuthenticationError) -> DialogueToken {
         let done = DispatchSemaphore(value: 0)
-        let result = NIOLockedValueBox(
+        let result = Mutex(
             Result<DialogueToken, AuthenticationError>.failure(.init(.tokenFailed, "no token was computed in time")))
         start { computed in
-            result.withLockedValue { $0 = computed }
+            result.withLock { $0 = computed }
             done.signal()
         }
         _ = done.wait(timeout: .now() + limit)
-        return try result.withLockedValue { $0 }.get()
+        return try result.withLock { $0 }.get()
     }
 
     private static var inputs: AnswerInputs {

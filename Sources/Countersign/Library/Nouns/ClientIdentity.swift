@@ -6,7 +6,7 @@ import CountersignCryptography
 
 /// A client certificate with its private key, which is used to sign and cannot be exported.
 public struct ClientIdentity: Equatable, Sendable {
-    let identity: Identity
+    package let identity: Identity
 
     /// The identity with its key.
     package var stored: Identity { identity }

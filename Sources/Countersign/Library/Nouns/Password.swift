@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignCryptography
+package import CountersignCryptography
 
 /// A password that is redacted when printed, and wiped from memory when the last reference is released.
 public struct Password: Equatable, Sendable {
-    let secret: Secret
+    package let secret: Secret
     /// The enrolled credential it belongs to; nil for a password that the program created.
     let reference: CredentialReference?
 

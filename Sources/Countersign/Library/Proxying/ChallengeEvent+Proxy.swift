@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAnswering
 import CountersignChallenges
-import CountersignProxy
 
 extension ChallengeController {
     /// Reports the events of a proxy that uses this controller.
-    var observer: ChallengeObserver {
+    package var observer: ChallengeObserver {
         ChallengeObserver { [weak self] news in
             guard let self else { return }
             guard let event = ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled) else { return }

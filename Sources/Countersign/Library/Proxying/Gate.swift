@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOConcurrencyHelpers
+import Synchronization
 
 /// A one-time event for which any number of tasks may wait.
-final class Gate: Sendable {
+package final class Gate: Sendable {
     private struct State {
         var isOpen = false
         var next: UInt64 = 0
         var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
     }
 
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
 
-    var isOpen: Bool { state.withLockedValue { $0.isOpen } }
+    package init() {}
 
-    func open() {
-        let waiting = state.withLockedValue { state in
+    package var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    package func open() {
+        let waiting = state.withLock { state in
             state.isOpen = true
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
@@ -24,14 +26,14 @@ final class Gate: Sendable {
     }
 
     /// Returns when the gate is open or the task is cancelled.
-    func wait() async {
-        let number = state.withLockedValue { state in
+    package func wait() async {
+        let number = state.withLock { state in
             state.next &+= 1
             return state.next
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let goesOn = state.withLockedValue { state in
+                let goesOn = state.withLock { state in
                     guard !state.isOpen, !Task.isCancelled else { return true }
                     state.waiting[number] = continuation
                     return false
@@ -39,7 +41,7 @@ final class Gate: Sendable {
                 if goesOn { continuation.resume() }
             }
         } onCancel: {
-            state.withLockedValue { $0.waiting.removeValue(forKey: number) }?.resume()
+            state.withLock { $0.waiting.removeValue(forKey: number) }?.resume()
         }
     }
 }

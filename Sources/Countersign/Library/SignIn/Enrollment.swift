@@ -154,10 +154,10 @@ public final class Enrollment: Sendable {
     }
 
     /// What a window needs for device management; nil if its pages may not.
-    private func specialURLSupport(_ transfer: BrokerTransfer?, _ proxy: WindowProxy?) -> SpecialURLSupport? {
+    private func specialURLSupport(_ transfer: BrokerTransfer?, _ proxy: SignInWindows.Proxy?) -> SpecialURLSupport? {
         guard let settings = plan.profile.specialURLs else { return nil }
         var support = SpecialURLSupport(settings, signIn: plan.name)
-        if let proxy { support.openDoors = { try await proxy.observing($0, $1) } }
+        if let proxy { support.openDoors = proxy.observing }
         if let transfer { support.broker = { try await transfer.run() } }
         guard let app = webviewHandler else { return support }
         support.handler = { AppWebviewHandler(app: app, own: $0) }

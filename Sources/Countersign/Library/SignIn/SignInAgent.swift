@@ -11,13 +11,11 @@ public enum SignInAgent: Sendable {
     case system
     /// A private window of Chromium or Firefox, with a profile of its own that is deleted afterwards.
     case systemPrivate
-    /// A window of `countersign-webview`, a program of its own that must be installed. Its requests go through a proxy
-    /// of your process, which answers the challenges of listed sites, and verifies servers with the system's anchors
-    /// and those of the home; a provider with an http URL is reached directly. The cookies that the profile names come
-    /// from the vault, and are stored there with the sign-in. Questions of the page are not answered. Its pages can
-    /// manage the device if the profile permits it; see ``InteractiveWebviewHandler``.
-    ///
-    /// The first such sign-in creates the home's interception CA.
+    /// A window of `countersign-webview`, a program of its own that must be installed. It connects to servers itself,
+    /// or through a proxy of your process, which answers the challenges of listed sites: ``SignInWindows`` says which.
+    /// The cookies that the profile names come from the vault, and are stored there with the sign-in. Questions of the
+    /// page are not answered. Its pages can manage the device if the profile permits it; see
+    /// ``InteractiveWebviewHandler``.
     case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignCookies
 import CountersignCryptography
 import CountersignOAuth
-import CountersignProxy
 import CountersignSignIn
 import CountersignVault
 import Dispatch
@@ -13,7 +13,7 @@ import Synchronization
 
 /// The sign-ins of a home: signs the user in at OAuth 2.0 providers, and out again.
 ///
-/// What it stores, every process that uses the home sees: a ``ChallengeController`` and a ``ChallengeProxy`` answer the
+/// What it stores, every process that uses the home sees: a ``ChallengeController`` and a `ChallengeProxy` answer the
 /// Bearer challenges of a sign-in's sites, `countersign status` lists it, and `countersign unenroll` ends it. All
 /// methods are thread-safe, and do their file operations on another thread.
 public final class SignIns: Sendable {
@@ -25,6 +25,7 @@ public final class SignIns: Sendable {
     let home: Home
     let environment: [String: String]
     private let source: Source
+    private let windows: SignInWindows
     /// The vault, once it was opened without a controller.
     private let vault = Mutex<OpenVault?>(nil)
     /// The passphrase that has opened it, for the proxies of windows.
@@ -39,34 +40,39 @@ public final class SignIns: Sendable {
     /// The sign-ins of the home in the folder `home`; by default, of the home that the `countersign` command uses. The
     /// first sign-in creates the home and its vault if they do not exist.
     ///
-    /// `passphrase` is called on another thread when the vault is opened, if it requires a passphrase. Throws
-    /// ``ChallengeError`` with the code `homeMissing` if `home` is not a folder's URL, or there is no home folder of
-    /// the user.
+    /// `windows` is how the windows of ``SignInAgent/embedded`` reach servers. `passphrase` is called on another thread
+    /// when the vault is opened, if it requires a passphrase. Throws ``ChallengeError`` with the code `homeMissing` if
+    /// `home` is not a folder's URL, or there is no home folder of the user.
     public init(
-        home: URL? = nil, passphrase: (@Sendable () throws -> Password)? = nil
+        home: URL? = nil, windows: SignInWindows = .direct, passphrase: (@Sendable () throws -> Password)? = nil
     ) throws(ChallengeError) {
+        self.windows = windows
         environment = ProcessInfo.processInfo.environment
         self.home = try ChallengeController.locate(ChallengeController.path(of: home), environment)
         source = .passphrase(passphrase)
     }
 
     init(
-        home path: String, environment: [String: String], passphrase: (@Sendable () throws -> Password)? = nil
+        home path: String, environment: [String: String], windows: SignInWindows = .direct,
+        passphrase: (@Sendable () throws -> Password)? = nil
     ) throws(ChallengeError) {
+        self.windows = windows
         self.environment = environment
         home = try ChallengeController.locate(path, environment)
         source = .passphrase(passphrase)
     }
 
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
-    /// controller as soon as they are stored.
-    public init(_ controller: ChallengeController) {
+    /// controller as soon as they are stored. `windows` is how the windows of ``SignInAgent/embedded`` reach servers.
+    public init(_ controller: ChallengeController, windows: SignInWindows = .direct) {
+        self.windows = windows
         environment = ProcessInfo.processInfo.environment
         home = controller.keeper.home
         source = .controller(controller)
     }
 
-    init(_ controller: ChallengeController, environment: [String: String]) {
+    init(_ controller: ChallengeController, environment: [String: String], windows: SignInWindows = .direct) {
+        self.windows = windows
         self.environment = environment
         home = controller.keeper.home
         source = .controller(controller)
@@ -280,14 +286,15 @@ public final class SignIns: Sendable {
     func window(for plan: SignInPlan) async throws -> SignInWindow {
         let cookies = try await cookies(of: plan.profile)
         // WebKit sends no plain http through a proxy with a password.
-        guard plan.profile.transport == .secure else { return SignInWindow(proxy: nil, cookies: cookies) }
+        guard let start = windows.start, plan.profile.transport == .secure else {
+            return SignInWindow(proxy: nil, cookies: cookies)
+        }
         let logger = Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
         switch source {
         case .controller(let controller):
             await controller.windowProxyBegins()
             do {
-                let proxy = try await WindowProxy.start(
-                    controller.keeper, isTemporary: true, renewals: controller.renewals, logger: controller.logger)
+                let proxy = try await start(controller.keeper, true, controller.renewals, controller.logger)
                 return SignInWindow(proxy: proxy, cookies: cookies) { await controller.windowProxyEnded() }
             } catch {
                 await controller.windowProxyEnded()
@@ -304,7 +311,7 @@ public final class SignIns: Sendable {
                 }
             }
             if let shut = keeper.vaultErrorAtStart { throw shut }
-            return SignInWindow(proxy: try await WindowProxy.start(keeper, logger: logger), cookies: cookies)
+            return SignInWindow(proxy: try await start(keeper, false, nil, logger), cookies: cookies)
         }
     }
 
@@ -332,7 +339,7 @@ public final class SignIns: Sendable {
 /// What a window has for one sign-in.
 struct SignInWindow: Sendable {
     /// Nil if the window's connections are direct.
-    let proxy: WindowProxy?
+    let proxy: SignInWindows.Proxy?
     /// Nil if the profile shares no cookies.
     let cookies: SharedCookies?
     /// What follows the end of the proxy.

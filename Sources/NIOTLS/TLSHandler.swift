@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import NIOCore
+import CountersignTLS
 
 /// TLS in a channel's pipeline, for clients and servers: ciphertext on the network's side, plaintext and ``TLSEvent``
 /// on the other.

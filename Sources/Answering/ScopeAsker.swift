@@ -17,6 +17,18 @@ package struct ScopeAsker: Sendable {
         package let metadata: String?
         /// The sentence for `Proxy-Status`.
         package let reason: String
+
+        package init(
+            origin: Origin, target: String, token: CredentialReference, scopes: [String], metadata: String?,
+            reason: String
+        ) {
+            self.origin = origin
+            self.target = target
+            self.token = token
+            self.scopes = scopes
+            self.metadata = metadata
+            self.reason = reason
+        }
     }
 
     /// Begins to ask, and returns at once with the end of a sentence for `Proxy-Status`; nil if nobody is asked. Must

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Countersign
 package import CountersignChallenges
 package import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignAnswering
 import CountersignProxy
 package import CountersignSignIn
 import FoundationEssentials

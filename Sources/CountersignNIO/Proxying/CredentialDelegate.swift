@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Countersign
 import CountersignChallenges
 import CountersignCryptography
 import Logging
+import CountersignAnswering
 import CountersignProxy
 import CountersignSitePolicy
 import CountersignVault

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Countersign
+import CountersignAnswering
 import CountersignProxy
 import CountersignTLS
 

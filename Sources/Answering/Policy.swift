@@ -4,7 +4,6 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCookies
 import CountersignCryptography
-import NIOConcurrencyHelpers
 import CountersignSitePolicy
 import Synchronization
 import CountersignTLS
@@ -88,7 +87,7 @@ package final class Policy: Sendable {
 
     /// Whether an answer with `credential` may be kept: it does not come from the vault, or the vault is open and still
     /// has it.
-    func mayKeep(_ credential: CredentialReference) -> Bool {
+    package func mayKeep(_ credential: CredentialReference) -> Bool {
         guard case .vault = credential.source else { return true }
         return self.credential(named: credential.name)?.reference == credential
     }
@@ -119,7 +118,7 @@ package final class Policy: Sendable {
     }
 
     /// The credentials that can answer challenges.
-    var credentialReferences: Set<CredentialReference> {
+    package var credentialReferences: Set<CredentialReference> {
         guard case .open(let credentials, let tokens, _) = enrolled else { return [] }
         return Set(credentials.values.map(\.reference)).union(tokens.values.map(\.reference))
             .union(principals.values.map(\.reference))
@@ -257,12 +256,14 @@ package final class Policy: Sendable {
 
     /// Whether a challenge that asks for this device's certificate is answered at a site with this rule, be it without
     /// a certificate.
-    func answersDevice(for rule: SiteRule) -> Bool {
+    package func answersDevice(for rule: SiteRule) -> Bool {
         if case .open = enrolled { rule.answer.contains(.pkeyauth) } else { false }
     }
 
     /// Whether there is an identity that can prove this device at a site with this rule.
-    func hasDevice(for rule: SiteRule, now: Int64) -> Bool { identity(for: nil, rule: rule, now: now).identity != nil }
+    package func hasDevice(for rule: SiteRule, now: Int64) -> Bool {
+        identity(for: nil, rule: rule, now: now).identity != nil
+    }
 
     /// The third check for a certificate request: the identity to present, or the reason that there is none.
     package func identity(
@@ -292,7 +293,7 @@ package final class Policy: Sendable {
     }
 
     /// Whether `reason`, for which a challenge is not answered, is that something is withheld.
-    func isWithheld(because reason: String) -> Bool {
+    package func isWithheld(because reason: String) -> Bool {
         !withheld.isEmpty && withheld.values.contains { reason.hasSuffix($0) }
     }
 
@@ -314,19 +315,19 @@ package final class Policy: Sendable {
 
 /// The policy in force. Threads that read it during a reload see either the old or the new policy as a whole.
 package final class CurrentPolicy: Sendable {
-    private let box: NIOLockedValueBox<Policy>
+    private let box: Mutex<Policy>
     private let replacements = Atomic<Int>(0)
 
-    package init(_ policy: Policy) { box = NIOLockedValueBox(policy) }
+    package init(_ policy: Policy) { box = Mutex(policy) }
 
-    package var current: Policy { box.withLockedValue { $0 } }
+    package var current: Policy { box.withLock { $0 } }
 
     /// Changes with each replacement. Every request reads it, on every event loop, without taking a lock. A reader that
     /// caches ``current`` must also store the version that it read before.
     package var version: Int { replacements.load(ordering: .acquiring) }
 
     package func replace(with policy: Policy) {
-        box.withLockedValue { $0 = policy }
+        box.withLock { $0 = policy }
         replacements.add(1, ordering: .releasing)
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Countersign
 import CountersignCryptography
+import CountersignAnswering
 import CountersignProxy
 import CountersignVault
 import FoundationEssentials
@@ -8,7 +10,7 @@ import Glibc
 import Logging
 import NIOPosix
 
-/// Answers a question about the policy that a keeper has. `isAbandoned` is as in ``OperationDialogue``.
+/// Answers a question about the policy that a keeper has. `isAbandoned` is as in `OperationDialogue`.
 package typealias PolicyReporter =
     @Sendable (
         PolicyQuestion, PolicyKeeper, _ isAbandoned: (@Sendable () -> Bool)?

@@ -4,7 +4,9 @@ import Countersign
 import CountersignCertificates
 import CountersignChallenges
 import NIOCore
+import CountersignAnswering
 import CountersignProxy
+import CountersignNIOTLS
 import CountersignTLS
 import CountersignUpstream
 

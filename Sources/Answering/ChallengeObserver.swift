@@ -3,7 +3,6 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignSitePolicy
-import CountersignUpstream
 
 /// Receives the outcomes of challenges. It is called on the event loops and must not block.
 package struct ChallengeObserver: Sendable {
@@ -27,12 +26,12 @@ package struct ChallengeObserver: Sendable {
         case tunnelled(Origin, reason: String)
     }
 
-    let tell: @Sendable (News) -> Void
+    package let tell: @Sendable (News) -> Void
 
     package init(tell: @escaping @Sendable (News) -> Void) { self.tell = tell }
 
     /// Reports the decision about a request for a client certificate.
-    func decided(_ identity: String?, _ checks: ThreeChecks, at origin: Origin, _ rule: SiteRule) {
+    package func decided(_ identity: String?, _ checks: ThreeChecks, at origin: Origin, _ rule: SiteRule) {
         if let identity {
             tell(.answered(Self.certificateSpace(of: origin), with: identity, path: nil))
         } else {
@@ -40,9 +39,8 @@ package struct ChallengeObserver: Sendable {
         }
     }
 
-    /// Reports a rejected identity, if that was the reason that the origin closed the connection.
-    func ended(_ error: UpstreamError, at origin: Origin) {
-        guard let identity = error.rejectedIdentity else { return }
+    /// Reports that the origin has rejected an identity.
+    package func rejected(_ identity: Identity, at origin: Origin) {
         tell(.rejected(Self.certificateSpace(of: origin), credential: identity.name, path: nil))
     }
 

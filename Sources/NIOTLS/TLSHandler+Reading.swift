@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
+import CountersignTLS
 
 /// Input from the network: the handshake with its questions, then plaintext.
 extension TLSHandler {

@@ -52,11 +52,11 @@ package final class SessionStore: Sendable {
     // MARK: Requests and responses
 
     /// The session of that key; nil if there is none, or the vault is closed.
-    func session(_ key: SharedSession.Key) -> SharedSession? { state.withLock { $0.current[key] } }
+    package func session(_ key: SharedSession.Key) -> SharedSession? { state.withLock { $0.current[key] } }
 
     /// Takes the named cookies from the Set-Cookie fields of a response of the session's host. `path`, `cause` and the
     /// cookies in `sent` are the request's; a change that they do not permit is ignored.
-    func received(
+    package func received(
         _ fields: [ArraySlice<UInt8>], named names: [String], path: ArraySlice<UInt8>, cause: RequestCause = .direct,
         sent: SentCookies = SentCookies(), for key: SharedSession.Key, now: Int64
     ) {

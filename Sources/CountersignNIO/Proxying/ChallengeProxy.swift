@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Countersign
 import CountersignCryptography
 import Logging
+import CountersignAnswering
 import CountersignProxy
 import NIOConcurrencyHelpers
 
 /// An HTTP proxy inside a Swift program. It answers challenges of listed sites for all its clients, using the home of a
-/// ``ChallengeController``.
+/// `ChallengeController`.
 ///
 /// It listens on 127.0.0.1 and serves only processes of this user. Call ``run()`` in a task. The product
 /// `CountersignNIO` has it as a service of swift-service-lifecycle.
@@ -54,7 +56,7 @@ public final class ChallengeProxy: Sendable {
         self.credentialDelegate = credentialDelegate
     }
 
-    /// The address on which the proxy listens. Waits until it does. Throws the errors of ``run()``, ``ChallengeError``
+    /// The address on which the proxy listens. Waits until it does. Throws the errors of ``run()``, `ChallengeError`
     /// with the code `proxyFailed` if the proxy has stopped, and `CancellationError`.
     public var address: Address {
         get async throws {
@@ -93,7 +95,7 @@ public final class ChallengeProxy: Sendable {
     public func stop() { end.open() }
 
     /// Serves until the task is cancelled or ``stop()`` is called. Requests in progress then have ten seconds to
-    /// finish. Call it once. Throws ``ChallengeError`` with the code `proxyFailed`.
+    /// finish. Call it once. Throws `ChallengeError` with the code `proxyFailed`.
     public func run() async throws {
         let isFirst = state.withLockedValue { state in
             defer { state.hasBegun = true }

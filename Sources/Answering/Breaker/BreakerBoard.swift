@@ -2,7 +2,6 @@
 
 import CountersignChallenges
 import Dispatch
-import NIOConcurrencyHelpers
 import Synchronization
 
 /// The ``Breaker`` that all event loops share, with the requests that wait for other requests' attempts.
@@ -66,7 +65,7 @@ package final class BreakerBoard: Sendable {
     private let storage: BreakerStorage?
     private let warn: @Sendable (String) -> Void
     private let found: @Sendable (Breaker.Key, Breaker.Finding) -> Void
-    private let state = NIOLockedValueBox(State())
+    private let state = Mutex(State())
     /// Whether any credential has failed. If not, ``mayPreempt(_:)`` takes no lock.
     private let hasFailures = Atomic<Bool>(false)
     private let hasWarned = Atomic<Bool>(false)
@@ -93,7 +92,7 @@ package final class BreakerBoard: Sendable {
     package func request(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, again: @escaping @Sendable () -> Void
     ) -> Breaker.Permission {
-        let (permission, mustStore) = state.withLockedValue { state -> (Breaker.Permission, Bool) in
+        let (permission, mustStore) = state.withLock { state -> (Breaker.Permission, Bool) in
             if let reason = state.takeRefusal(key, at: now()) { return (.refused(reason: reason), false) }
             if state.granted[key] == request, !state.breaker.isRejected(key, at: now()) {
                 state.granted[key] = nil
@@ -167,12 +166,12 @@ package final class BreakerBoard: Sendable {
             report(error)
             if error.isReadOnly {
                 isGranted = true
-                state.withLockedValue { $0.breaker.attemptBegan(key, for: request, owner: owner, at: now()) }
+                state.withLock { $0.breaker.attemptBegan(key, for: request, owner: owner, at: now()) }
             } else {
                 refusal = "the attempt cannot be recorded: \(error.detail)"
             }
         }
-        let waiting = state.withLockedValue { state in
+        let waiting = state.withLock { state in
             state.reserving.remove(key)
             if isGranted { state.granted[key] = request }
             let waiting = state.waiting.removeValue(forKey: key) ?? []
@@ -184,7 +183,7 @@ package final class BreakerBoard: Sendable {
         // The requests may have ended while they waited.
         queue.asyncAfter(deadline: .now() + .seconds(Int(Self.takingSeconds))) { [weak self] in
             guard let self else { return }
-            let isLeft = state.withLockedValue { state in
+            let isLeft = state.withLock { state in
                 guard state.granted[key] == request else { return false }
                 state.granted[key] = nil
                 return true
@@ -196,28 +195,28 @@ package final class BreakerBoard: Sendable {
     /// Whether the credential must not be sent there for any request.
     package func isRejected(_ key: Breaker.Key) -> Bool {
         guard hasFailures.load(ordering: .acquiring) else { return false }
-        return state.withLockedValue { $0.breaker.isRejected(key, at: now()) }
+        return state.withLock { $0.breaker.isRejected(key, at: now()) }
     }
 
     /// Whether the credential may be sent there before a challenge.
     package func mayPreempt(_ key: @autoclosure () -> Breaker.Key) -> Bool {
         guard hasFailures.load(ordering: .acquiring) else { return true }
         let key = key()
-        return state.withLockedValue { $0.breaker.mayPreempt(key, at: now()) }
+        return state.withLock { $0.breaker.mayPreempt(key, at: now()) }
     }
 
     /// Whether a request is trying the credential there, so that others must wait.
     package func isTried(_ key: Breaker.Key) -> Bool { record(of: key)?.pending != nil }
 
     package func record(of key: Breaker.Key) -> Breaker.SpaceRecord? {
-        state.withLockedValue { $0.breaker.record(of: key) }
+        state.withLock { $0.breaker.record(of: key) }
     }
 
     /// The number of stored keys.
-    package var count: Int { state.withLockedValue { $0.breaker.count } }
+    package var count: Int { state.withLock { $0.breaker.count } }
 
     /// The number of requests that wait for another request's attempt.
-    package func waiting(for key: Breaker.Key) -> Int { state.withLockedValue { $0.waiting[key]?.count ?? 0 } }
+    package func waiting(for key: Breaker.Key) -> Int { state.withLock { $0.waiting[key]?.count ?? 0 } }
 
     // MARK: Results
 
@@ -242,13 +241,13 @@ package final class BreakerBoard: Sendable {
     ) {
         guard hasFailures.load(ordering: .acquiring) else { return }
         let key = key()
-        guard state.withLockedValue({ $0.breaker.isInDoubt(key, at: now()) }) else { return }
+        guard state.withLock({ $0.breaker.isInDoubt(key, at: now()) }) else { return }
         ended(key, for: request(), .acceptedUnasked)
     }
 
     private func ended(_ ending: Ending) -> (finding: Breaker.Finding, repeats: Bool) {
         let key = ending.key
-        let (finding, repeats, waiting, mustStore) = state.withLockedValue { state in
+        let (finding, repeats, waiting, mustStore) = state.withLock { state in
             let before = state.breaker.accounts[key.account]
             let (finding, repeats) = state.breaker.apply(ending, owner)
             if ending.result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
@@ -294,14 +293,14 @@ package final class BreakerBoard: Sendable {
 
     /// Another process may have changed the records, or may have ended during its attempt.
     private func pollWhileWaiting() {
-        let mustBegin = state.withLockedValue { state in
+        let mustBegin = state.withLock { state in
             defer { state.isPolling = true }
             return !state.isPolling
         }
         guard mustBegin else { return }
         queue.asyncAfter(deadline: .now() + .milliseconds(500)) { [weak self] in
             guard let self else { return }
-            let isWaiting = state.withLockedValue { state in
+            let isWaiting = state.withLock { state in
                 state.isPolling = false
                 return !state.waiting.isEmpty
             }
@@ -312,7 +311,7 @@ package final class BreakerBoard: Sendable {
     }
 
     private func wakeAll() {
-        let waiting = state.withLockedValue { state in
+        let waiting = state.withLock { state in
             let ready = state.waiting.keys.filter { !state.reserving.contains($0) }
             return ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }
         }
@@ -332,7 +331,7 @@ package final class BreakerBoard: Sendable {
     /// Stores all results, and `change` after them.
     private func synchronize(_ change: (inout Breaker) -> Void) throws(BreakerStorage.Failure) {
         guard let storage else { return }
-        let unstored = state.withLockedValue { $0.unstored }
+        let unstored = state.withLock { $0.unstored }
         let owner = owner
         let records = try storage.update(owner) { breaker in
             for ending in unstored { breaker.apply(ending, owner) }
@@ -343,7 +342,7 @@ package final class BreakerBoard: Sendable {
 
     /// Takes over the records of the storage, which contain the first `count` results that were not stored before.
     private func adopt(_ records: BreakerStorage.Records, without count: Int) {
-        state.withLockedValue { state in
+        state.withLock { state in
             let known = state.breaker
             state.unstored.removeFirst(min(count, state.unstored.count))
             var accounts = known.accounts.filter { !$0.key.isShared }

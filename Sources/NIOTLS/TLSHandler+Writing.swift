@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
+import CountersignTLS
 
 /// Output to the network: encryption, and how the output ends.
 extension TLSHandler {

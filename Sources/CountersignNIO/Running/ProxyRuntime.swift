@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Countersign
 import CountersignBroker
 package import CountersignCertificates
 package import CountersignChallenges
@@ -10,6 +11,7 @@ package import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 package import NIOPosix
+package import CountersignAnswering
 package import CountersignProxy
 import CountersignVault
 import Synchronization

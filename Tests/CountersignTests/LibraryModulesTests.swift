@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import CountersignTestOrigin
+import Testing
+
+/// The modules that an app builds because of the product that it uses, as the compiler recorded them.
+struct LibraryModulesTests {
+    @Test func anAppThatImportsCountersignNeedsNoPackageButTheLog() throws {
+        let needed = try Self.modules(neededBy: "Countersign")
+        #expect(needed.contains("CountersignAnswering"))
+        #expect(needed.filter { !$0.hasPrefix("Countersign") } == ["Logging"])
+    }
+
+    /// The other test reads records that would show SwiftNIO.
+    @Test func anAppThatImportsCountersignNIONeedsSwiftNIO() throws {
+        let needed = try Self.modules(neededBy: "CountersignNIO")
+        #expect(needed.isSuperset(of: ["Countersign", "CountersignProxy", "NIOCore", "NIOPosix", "ServiceLifecycle"]))
+    }
+
+    /// All modules of packages that a module imports, directly or not: a module could import one that its target does
+    /// not name, as long as another target of this package has it built.
+    private static func modules(neededBy name: String) throws -> Set<String> {
+        var found: Set<String> = []
+        var open = [name]
+        while let module = open.popLast() {
+            for next in try imports(of: module) where found.insert(next).inserted { open.append(next) }
+        }
+        return found.subtracting([name])
+    }
+
+    /// The modules that the compiler has read for the files of a module. Empty for one that is not in this package.
+    private static func imports(of module: String) throws -> Set<String> {
+        guard module.hasPrefix("Countersign") else { return [] }
+        let folder = "\(LibrarySymbolsTests.products)/\(module).build"
+        let records = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".d") }
+        try #require(!records.isEmpty, "no records of dependencies in \(folder)")
+        let modules = records.flatMap { TextFile.text("\(folder)/\($0)").matches(of: /Modules\/(\w+)\.swiftmodule/) }
+        return Set(modules.map { String($0.output.1) })
+    }
+}
