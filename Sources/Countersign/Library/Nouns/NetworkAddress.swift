@@ -16,7 +16,7 @@ public struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// From `host:port`, with brackets around an IPv6 address.
-    init(joined text: String) {
+    package init(joined text: String) {
         let end = text.lastIndex(of: ":") ?? text.endIndex
         let host = text[..<end]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
