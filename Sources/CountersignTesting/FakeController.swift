@@ -41,8 +41,8 @@ public final class FakeController: ChallengeHandling {
         return true
     }
 
-    /// Answers with the closure's credential. Hands the challenge back if the closure throws, after a failure, and while
-    /// integrated authentication is switched off.
+    /// Answers with the closure's credential. Hands the challenge back if the closure throws, after a failure, and
+    /// while integrated authentication is switched off.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         state.withLock { $0.challenges.append(challenge) }
         guard isIntegratedAuthenticationEnabled, challenge.previousFailureCount == 0,

@@ -74,8 +74,8 @@ extension HomeManager {
     }
 
     /// Stores a user name and its password, in place of any credential of that name. `name` has 1 to 64 characters from
-    /// `A-Z a-z 0-9 . _ -`. Returns where they are blocked already: a password that a site has rejected is not sent there
-    /// again by storing it once more. Throws `valueFaulty`, and `nameInUse` if the name is that of a sign-in.
+    /// `A-Z a-z 0-9 . _ -`. Returns where they are blocked already: a password that a site has rejected is not sent
+    /// there again by storing it once more. Throws `valueFaulty`, and `nameInUse` if the name is that of a sign-in.
     @discardableResult
     public func setPassword(
         _ password: Password, user: String, name: String = "enrollment"
@@ -97,8 +97,8 @@ extension HomeManager {
         return try await set(.setToken(name: name), Password(token.text))
     }
 
-    /// Stores a Kerberos principal, such as `jdoe@CORP.EXAMPLE`, with its password, which obtains tickets and is sent to
-    /// no site. Otherwise like ``setPassword(_:user:name:)``.
+    /// Stores a Kerberos principal, such as `jdoe@CORP.EXAMPLE`, with its password, which obtains tickets and is sent
+    /// to no site. Otherwise like ``setPassword(_:user:name:)``.
     @discardableResult
     public func setPrincipal(
         _ principal: String, password: Password, name: String

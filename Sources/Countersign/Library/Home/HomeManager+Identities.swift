@@ -161,8 +161,8 @@ extension HomeManager {
     /// Imports a certificate and its key from the contents of a PKCS#12 file, or of a PEM file with both. `password` is
     /// that of the file; `name` defaults to the certificate's common name. Returns the name.
     ///
-    /// Throws `certificateFaulty` if the contents cannot be used, or the password is missing or wrong, `nameInUse` unless
-    /// `replacing`, and `valueFaulty` for a faulty name. Keys in PKCS#11 tokens are imported with the command.
+    /// Throws `certificateFaulty` if the contents cannot be used, or the password is missing or wrong, `nameInUse`
+    /// unless `replacing`, and `valueFaulty` for a faulty name. Keys in PKCS#11 tokens are imported with the command.
     @discardableResult
     public func importIdentity(
         _ contents: Data, password: Password? = nil, name: String? = nil, replacing: Bool = false
@@ -235,7 +235,8 @@ extension HomeManager {
     }
 
     /// Has a new certificate issued for an enrolled identity, whether it is due or not. Waits at most `patience` for a
-    /// server that decides later. Throws `identityMissing` if no identity of that name is enrolled, and `refreshFailed`.
+    /// server that decides later. Throws `identityMissing` if no identity of that name is enrolled, and
+    /// `refreshFailed`.
     public func refreshIdentity(
         _ name: String, waitingFor patience: Duration = .zero,
         progress: @escaping @Sendable (IdentityProgress) -> Void = { _ in }
