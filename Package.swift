@@ -117,18 +117,19 @@ let package = Package(
                 "COpenSSL", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
-        module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
+        module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
+        module("Upstream", ["HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "Answering", "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Cookies",
+                "Answering", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy", "Certificates",
+                "Cookies",
                 "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Upstream", "NIOTLS", "Answering", "TLS", "SignIn", "DeviceManagement",
+                "Countersign", "Proxy", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn", "DeviceManagement",
                 "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
@@ -140,13 +141,13 @@ let package = Package(
         module(
             "Demo",
             [
-                "Issuer", "HTTP1", "NIOTLS", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography",
+                "Issuer", "HTTP1", "ChannelTLS", "TLS", "NTLM", "SPNEGO", "Certificates", "Challenges", "Cryptography",
                 "COpenSSL",
             ], nio),
         module(
             "CountersignTesting",
             [
-                "Countersign", "Demo", "Issuer", "OAuth", "JSON", "HTTP1", "NIOTLS", "TLS", "Enrollment",
+                "Countersign", "Demo", "Issuer", "OAuth", "JSON", "HTTP1", "ChannelTLS", "TLS", "Enrollment",
                 "Certificates", "Challenges", "Cryptography",
             ], nio, settings: internalImports),
         .executableTarget(
@@ -195,7 +196,7 @@ let package = Package(
         tests("CookiesTests", ["Cookies", "Cryptography"]),
         tests("VaultTests", ["Vault", "Cookies", "Challenges", "Cryptography"]),
         tests(
-            "TLSTests", ["NIOTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
+            "TLSTests", ["ChannelTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
         tests(
@@ -206,11 +207,12 @@ let package = Package(
             ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
-        tests("UpstreamTests", ["Upstream", "HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+        tests(
+            "UpstreamTests", ["Upstream", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
             [
-                "Proxy", "Answering", "Demo", "Upstream", "HTTP1", "Loopback", "NIOTLS", "TLS", "SitePolicy",
+                "Proxy", "Answering", "Demo", "Upstream", "HTTP1", "Loopback", "ChannelTLS", "TLS", "SitePolicy",
                 "Certificates", "Cookies", "Challenges", "Cryptography",
             ], nio + [embedded]),
         tests(

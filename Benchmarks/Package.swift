@@ -58,14 +58,15 @@ let package = Package(
             [
                 "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
             ], settings: testable),
-        module("NIOTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
+        module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
-            "Upstream", ["HTTP1", "NIOTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
+            "Upstream", ["HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
             settings: testable),
         module(
             "Proxy",
             [
-                "Answering", "HTTP1", "Loopback", "Upstream", "NIOTLS", "TLS", "SitePolicy", "Certificates", "Cookies",
+                "Answering", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy", "Certificates",
+                "Cookies",
                 "Challenges", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
@@ -75,7 +76,8 @@ let package = Package(
             dependencies: ["CMeter"]
                 + dependencies(
                     [
-                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography", "NIOTLS",
+                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography",
+                        "ChannelTLS",
                         "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),
     ]

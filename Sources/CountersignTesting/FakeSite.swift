@@ -2,7 +2,7 @@
 
 import CountersignCertificates
 import CountersignHTTP1
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 import Glibc
 import NIOCore

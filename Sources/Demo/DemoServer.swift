@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignNIOTLS
+import CountersignChannelTLS
 import NIOCore
 import NIOPosix
 

@@ -3,7 +3,7 @@
 import CountersignChallenges
 import Glibc
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignUpstream
 
 /// An object with time limits. It is called once a second, and when the proxy stops.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 
 /// The output of one connection. Heads and small pieces of content are collected until the flush, so that they go out
 /// in one write, and they bypass the pipeline if nothing in it needs to see them.

@@ -4,7 +4,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 
 /// One HTTP/1.1 connection to an origin, with or without TLS. It sends requests and receives one response at a time.

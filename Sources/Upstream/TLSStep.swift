@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 import NIOCore
 

@@ -49,7 +49,7 @@ struct LibraryPackageTests {
     @Test(arguments: [
         ("Countersign", ["FoundationEssentials", "Logging"]),
         ("CountersignNIO", ["Countersign", "NIOCore", "ServiceLifecycle"]),
-        ("CountersignURLSession", ["Countersign", "Foundation", "FoundationNetworking"]),
+        ("CountersignURLSession", ["Countersign", "CountersignNIO", "Foundation", "FoundationNetworking"]),
     ])
     func thePublicInterfaceNamesTypesOfFewOtherModules(_ module: String, _ expected: [String]) throws {
         let folder = "\(Tool.repository)/Sources/\(module)"

@@ -7,7 +7,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import CountersignSitePolicy
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 import Testing
 

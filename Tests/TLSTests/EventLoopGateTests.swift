@@ -5,7 +5,7 @@ import NIOPosix
 import Synchronization
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 @Suite struct EventLoopGateTests {

@@ -3,7 +3,7 @@
 import NIOCore
 import NIOEmbedded
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// One side of a connection in memory: an embedded channel with a counter, TLS and a recorder.

@@ -8,7 +8,7 @@ import NIOPosix
 import CountersignTestOrigin
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// Tests the server's side with `openssl s_client`.

@@ -8,7 +8,7 @@ import NIOPosix
 import CountersignTestOrigin
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// A client with ``TLSHandler`` on a loopback connection.

@@ -4,7 +4,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 struct PendingWritesTests {

@@ -4,7 +4,7 @@ import CountersignCertificates
 import NIOConcurrencyHelpers
 import NIOCore
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// The events that a handler after TLS gets, in order. Consecutive plaintext is one entry.

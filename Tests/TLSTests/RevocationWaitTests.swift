@@ -9,7 +9,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// Handshakes that wait for revocation statuses.

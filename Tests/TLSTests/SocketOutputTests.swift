@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 /// TLS that writes to the socket directly.

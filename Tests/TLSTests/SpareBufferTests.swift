@@ -3,7 +3,7 @@
 import NIOCore
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 @Suite struct SpareBufferTests {

@@ -6,7 +6,7 @@ import NIOCore
 import NIOEmbedded
 import Testing
 
-@testable import CountersignNIOTLS
+@testable import CountersignChannelTLS
 @testable import CountersignTLS
 
 struct TLSHandlerTests {

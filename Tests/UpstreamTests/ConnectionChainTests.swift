@@ -3,7 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignHTTP1
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 import Foundation
 import NIOCore

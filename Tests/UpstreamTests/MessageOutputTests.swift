@@ -5,7 +5,7 @@ import Glibc
 import NIOCore
 import NIOEmbedded
 import NIOPosix
-import CountersignNIOTLS
+import CountersignChannelTLS
 import Testing
 
 @testable import CountersignUpstream

@@ -6,7 +6,7 @@ import CountersignCryptography
 import NIOCore
 import NIOEmbedded
 import CountersignSitePolicy
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 
 @testable import CountersignAnswering

@@ -5,7 +5,7 @@ import CountersignCertificates
 import CountersignCryptography
 import NIOCore
 import NIOEmbedded
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 
 /// A TLS client and a TLS origin with the proxy between them. Only the proxy's allocations are counted.

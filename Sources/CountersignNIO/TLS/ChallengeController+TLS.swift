@@ -5,7 +5,7 @@ import CountersignChallenges
 import NIOConcurrencyHelpers
 public import NIOCore
 import CountersignSitePolicy
-import CountersignNIOTLS
+import CountersignChannelTLS
 
 extension ChallengeController {
     /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a `ChallengeExchange` by hand.

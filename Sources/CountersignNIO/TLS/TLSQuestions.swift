@@ -6,7 +6,7 @@ import CountersignChallenges
 import NIOCore
 import CountersignAnswering
 import CountersignProxy
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 import CountersignUpstream
 

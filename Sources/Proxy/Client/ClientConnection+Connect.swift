@@ -3,7 +3,7 @@
 import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 import CountersignTLS
 
 /// The results of a CONNECT: the connection stands in for the origin, becomes one end of a tunnel, or is refused.

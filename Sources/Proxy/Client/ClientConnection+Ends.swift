@@ -3,7 +3,7 @@
 import Glibc
 import CountersignHTTP1
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 
 /// Time limits, responses to malformed requests, and closing.
 extension ClientConnection {

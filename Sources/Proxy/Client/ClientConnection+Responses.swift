@@ -2,7 +2,7 @@
 
 import CountersignHTTP1
 import CountersignUpstream
-import CountersignNIOTLS
+import CountersignChannelTLS
 import NIOCore
 
 /// Responses in HTTP/1: the framing of their content, `Connection`, and whether the connection serves another request.

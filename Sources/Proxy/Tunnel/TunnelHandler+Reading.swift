@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
-import CountersignNIOTLS
+import CountersignChannelTLS
 
 /// Reading, which NIO or the kernel does.
 ///
