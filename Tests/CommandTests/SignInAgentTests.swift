@@ -70,6 +70,33 @@ import Testing
         #expect(terminal.screen.contains("signed in as jdoe@acme.example"))
     }
 
+    /// No browser shows the response that led to it, so nothing says that it comes from the organisation.
+    @Test func aSpecialURLThatIsPastedIsNotFollowed() throws {
+        let bench = try SignInSandbox(
+            ["first": ["msauth://enroll?cpurl=https://mdm.example/"]],
+            profile: ["special_urls": ["hosts": ["mdm.example"]]], browser: "#!/bin/sh\nexit 0\n")
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "system"],
+            environment: try bench.sandbox.environment(adding: bench.environment))
+        try terminal.waits(for: "paste the address")
+        #expect(terminal.screen.contains("only the user agent embedded"), "\(terminal.screen)")
+        let lines = terminal.screen.split(whereSeparator: \.isNewline)
+        let page = try #require(lines.first { $0.hasPrefix("\(bench.provider.issuer)/authorize?") })
+        func location() throws -> String {
+            try Command.run(
+                Tool.path("curl"),
+                ["-sS", "--noproxy", "*", "-o", "/dev/null", "-w", "%header{location}", String(page)],
+                in: bench.sandbox.folder
+            ).output
+        }
+        let special = try location()
+        #expect(special == "msauth://enroll?cpurl=https://mdm.example/")
+        try terminal.when("paste the address", type: "\(special)\n")
+        try terminal.when("the URL is not one of", type: "\(try location())\n")
+        #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
+        #expect(terminal.screen.contains("signed in as jdoe@acme.example"))
+    }
+
     @Test func aPersonMayDecline() throws {
         let bench = try SignInSandbox()
         let terminal = try PseudoTerminal(

@@ -110,13 +110,20 @@ final class RunningProxy: Sendable {
     let anchor: String
     private let user: Countersign
 
-    init(_ user: Countersign, _ flags: [String], environment: [String: String] = [:]) throws {
+    /// `prefix` is what runs it, such as `nsenter` with its options.
+    init(
+        _ user: Countersign, _ flags: [String], environment: [String: String] = [:], prefix: [String] = []
+    ) throws {
         self.user = user
         let number = Int.random(in: 0..<Int.max)
         accessLog = user.folder.file("access-\(number).log")
+        let command =
+            prefix + [
+                try Countersign.executable, "serve", "--listen", "127.0.0.1:0", "--home", user.home, "--access-log",
+                accessLog,
+            ]
         process = try ChildProcess(
-            try Countersign.executable,
-            ["serve", "--listen", "127.0.0.1:0", "--home", user.home, "--access-log", accessLog] + flags,
+            command[0], command.dropFirst() + flags,
             environment: user.environment.merging(environment) { _, new in new },
             capture: user.folder.file("serve-\(number)"))
         port = try Int(process.line(after: "countersign: listening on 127.0.0.1:")) ?? 0

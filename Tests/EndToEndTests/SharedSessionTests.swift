@@ -14,8 +14,10 @@ import Testing
         private let profile: String
         private let browser: String
 
-        /// `redirect` is the profile's redirect URI.
-        init(_ control: [String: any Sendable] = [:], redirect: String? = nil) throws {
+        /// `redirect` is the profile's redirect URI, and `compliance` its compliance service.
+        init(
+            _ control: [String: any Sendable] = [:], redirect: String? = nil, compliance: ComplianceServer? = nil
+        ) throws {
             provider = try SignInProvider(control.merging(["session": "sid"]) { _, new in new }, isTLS: true)
             user = try Countersign()
             let session: [String: any Sendable] = [
@@ -23,6 +25,7 @@ import Testing
             ]
             var own: [String: any Sendable] = ["name": "work", "session": session]
             if let redirect { own["redirect_uri"] = redirect }
+            if let compliance { own["compliance_service"] = ["url": compliance.url] }
             profile = try user.folder.write("profile.json", try provider.profile(own))
             // Enters the password if the page asks for it, and remembers no cookie.
             browser = try user.folder.write(
@@ -49,6 +52,13 @@ import Testing
                     "BROWSER": browser, "https_proxy": proxy.url, "CURL_CA_BUNDLE": try anchors,
                     "HOME": user.folder.path,
                 ], seconds: 120)
+        }
+
+        /// A command that opens pages in the browser.
+        func run(_ words: String...) throws -> CommandResult {
+            try user.run(
+                words, environment: ["BROWSER": browser, "CURL_CA_BUNDLE": try anchors, "HOME": user.folder.path],
+                seconds: 120)
         }
 
         /// `countersign enroll` with a window.

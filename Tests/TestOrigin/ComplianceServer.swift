@@ -8,28 +8,35 @@ package final class ComplianceServer: Sendable {
     /// The file that it creates when the device complies: the provider's `policy`.
     package let policy: String
     private let log: String
+    private let isTLS: Bool
     private let folder: TemporaryFolder
     private let process: ChildProcess
 
-    package init(_ control: [String: any Sendable] = [:]) throws {
+    package init(_ control: [String: any Sendable] = [:], isTLS: Bool = false) throws {
         folder = try TemporaryFolder("compliance")
         log = folder.file("requests")
         policy = folder.file("applied")
+        self.isTLS = isTLS
+        let pki = try TestPKI.shared
         process = try ChildProcess(
-            try Tool.python(), [Tool.server("compliance_service.py"), try Self.json(control), log, policy],
+            try Tool.python(),
+            [Tool.server("compliance_service.py"), try Self.json(control), log, policy]
+                + (isTLS ? [pki.certificate("server"), pki.key("server")] : []),
             capture: folder.file("server"))
         port = try Int(process.line(after: "listening ")) ?? 0
     }
 
-    package var url: String { "http://127.0.0.1:\(port)/compliance" }
+    private var base: String { isTLS ? "https://compliance.test.localhost:\(port)" : "http://127.0.0.1:\(port)" }
+
+    package var url: String { base + "/compliance" }
 
     /// Changes the service's behaviour from the next request on.
     package func change(_ control: [String: any Sendable]) throws {
         let done = try Command.run(
             Tool.path("curl"),
             [
-                "-q", "-sS", "--noproxy", "*", "--data-binary", try Self.json(control),
-                "http://127.0.0.1:\(port)/control",
+                "-q", "-sS", "-k", "--noproxy", "*", "--resolve", "compliance.test.localhost:\(port):127.0.0.1",
+                "--data-binary", try Self.json(control), base + "/control",
             ], in: folder)
         guard done.status == 0 else { throw HarnessError("the service did not change: \(done.said)") }
     }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compliance service of an organisation, as Documentation/DeviceManagement.md defines it.
 
-Usage: compliance_service.py CONTROL LOG POLICY    Prints `listening PORT`; http. CONTROL is a JSON object:
+Usage: compliance_service.py CONTROL LOG POLICY [CERT KEY]    Prints `listening PORT`; http without CERT. CONTROL is a
+JSON object:
 
     script        "page": compliant once a person has opened the page; "compliant": at once; "refused": the person
                   refuses at the page; "rules": never compliant, with the rules that are not met; "unassigned": no
@@ -23,6 +24,7 @@ import hashlib
 import http.server
 import json
 import secrets
+import ssl
 import sys
 import threading
 import urllib.parse
@@ -50,14 +52,26 @@ TEXTS = {
 class Service(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, control, log, policy):
+    def __init__(self, control, log, policy, certificate=None, key=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.control, self.policy, self.sessions = control, policy, {}
+        self.tls = None
+        if certificate:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate, key)
+        host = "https://compliance.test.localhost" if certificate else "http://127.0.0.1"
+        self.base = f"{host}:{self.server_port}"
         self.log_file, self.lock = open(log, "a", buffering=1), threading.Lock()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 120
+
+    def setup(self):
+        if self.server.tls:
+            self.request = self.server.tls.wrap_socket(self.request, server_side=True)
+        super().setup()
 
     def log_message(self, *_):
         pass
@@ -124,7 +138,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.decided()
             name = secrets.token_urlsafe(12)
             self.server.sessions[name] = [asked["Challenge"], False]
-            page = control.get("page") or f"http://127.0.0.1:{self.server.server_port}/page?session={name}"
+            page = control.get("page") or f"{self.server.base}/page?session={name}"
             state = "Pending" if script == "pending" else "InteractionRequired"
             return self.state(state, Session=name, PageUri=page, PollInterval=1)
         session = self.server.sessions.get(asked.get("Session"))
@@ -147,7 +161,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(200, b"<p>Your device is registered.</p>", "text/html")
 
 
-control, log, policy = sys.argv[1:4]
-server = Service(json.loads(control), log, policy)
+control, *files = sys.argv[1:6]
+server = Service(json.loads(control), *files)
 print(f"listening {server.server_port}", flush=True)
 server.serve_forever()
