@@ -146,11 +146,17 @@ struct ServeCommand: AsyncParsableCommand {
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, inheritedControlSocket: inherited?.control,
+            isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.report,
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
-        // A process that is replaced reports that itself: systemd listens only to the main process.
-        if inherited?.replacesProcess == true { inherited?.reportReady() } else { ServiceManager.notify("READY=1") }
+        if let inherited, inherited.replacesProcess {
+            await inherited.takeOver()
+            await runtime.setAccepting(true)
+        } else {
+            // A process that is replaced reports that itself: systemd listens only to the main process.
+            ServiceManager.notify("READY=1")
+        }
         await Self.waitForStop(runtime, log, keeper)
     }
 

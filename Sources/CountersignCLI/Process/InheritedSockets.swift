@@ -3,6 +3,7 @@
 import Countersign
 import CountersignChallenges
 import CountersignProxy
+import Dispatch
 import FoundationEssentials
 import Glibc
 
@@ -13,7 +14,7 @@ struct InheritedSockets: Sendable {
     let control: Int32?
     /// Whether this process replaces another one.
     var replacesProcess: Bool { ready != nil }
-    /// Where to report that this process is ready.
+    /// The former process: where to report that this one is ready, and how to learn that it accepts no more clients.
     private let ready: Int32?
 
     /// The variables that one process passes to the next.
@@ -63,10 +64,18 @@ struct InheritedSockets: Sendable {
         }
     }
 
-    /// Tells the process that this one replaces that clients are accepted.
-    func reportReady() {
+    /// Tells the process that this one replaces that it can begin to accept clients, and waits until that one has
+    /// ceased to, or has ended.
+    func takeOver() async {
         guard let ready else { return }
-        _ = write(ready, "1", 1)
-        close(ready)
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "countersign.replacement").async {
+                _ = write(ready, "1", 1)
+                var end: UInt8 = 0
+                while read(ready, &end, 1) < 0, errno == EINTR {}
+                close(ready)
+                continuation.resume()
+            }
+        }
     }
 }

@@ -9,8 +9,8 @@ import Glibc
 import Synchronization
 
 /// Replaces a running `serve` by a new process of the same executable with the same arguments and environment, which
-/// inherits its listening sockets. Until the new process is ready, this one does all the work, so that no connection is
-/// refused.
+/// inherits its listening sockets. Until the new process is ready, this one does all the work. Then it ceases to accept
+/// clients before the new one begins to; in between they wait in the sockets' queues, so no connection is refused.
 ///
 /// The key of a vault that a passphrase has opened is not handed over. Whoever can send a signal could otherwise make
 /// this process give it to a program that they have put in the executable's place, or to which they attach before it
@@ -21,6 +21,15 @@ final class Replacement: Sendable {
         case ready(pid_t)
         case failed(String)
     }
+
+    /// A new process, and the connection to it.
+    private struct Successor {
+        let process: pid_t
+        let socket: Int32
+    }
+
+    /// What went wrong, in words.
+    private struct Refusal: Error { let reason: String }
 
     /// The number of an error of the system.
     private struct Failure: Error { let number: Int32 }
@@ -63,18 +72,24 @@ final class Replacement: Sendable {
         guard isFirst else { throw CountersignError(.refused, "it is being replaced already") }
     }
 
-    /// Starts the new process, and waits until it is ready. This one goes on if it fails.
+    /// Starts the new process, waits until it is ready, and leaves the clients to it. This one goes on if it fails.
     func run(_ runtime: ProxyRuntime) async -> Outcome {
-        let outcome = await withCheckedContinuation { continuation in
+        let started = await withCheckedContinuation { continuation in
             DispatchQueue(label: "countersign.replacement").async { [self] in
                 continuation.resume(returning: start(runtime))
             }
         }
         state.withLock { state in
             state.child = nil
-            if case .failed = outcome { state.isInProgress = false }
+            if case .failure = started { state.isInProgress = false }
         }
-        return outcome
+        switch started {
+        case .success(let successor):
+            await runtime.setAccepting(false)
+            close(successor.socket)
+            return .ready(successor.process)
+        case .failure(let refusal): return .failed(refusal.reason)
+        }
     }
 
     /// Ends a new process that is not ready yet.
@@ -82,10 +97,14 @@ final class Replacement: Sendable {
         if let child = state.withLock({ $0.child }) { kill(child, SIGKILL) }
     }
 
-    private func start(_ runtime: ProxyRuntime) -> Outcome {
+    private func start(_ runtime: ProxyRuntime) -> Result<Successor, Refusal> {
+        func refused(_ reason: String) -> Result<Successor, Refusal> { .failure(Refusal(reason: reason)) }
         var ends: [Int32] = [-1, -1]
-        guard csn_pipe2(&ends) == 0 else { return .failed(String(cString: strerror(errno))) }
-        defer { close(ends[0]) }
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            return refused(String(cString: strerror(errno)))
+        }
+        var isReady = false
+        defer { if !isReady { close(ends[0]) } }
         var passed = runtime.listeningSockets.map {
             (descriptor: $0.descriptor, name: $0.isOwn ? InheritedSockets.own : InheritedSockets.activated)
         }
@@ -96,23 +115,24 @@ final class Replacement: Sendable {
         case .success(let started): child = started
         case .failure(let failure):
             close(ends[1])
-            return .failed("cannot run \(executable): \(String(cString: strerror(failure.number)))")
+            return refused("cannot run \(executable): \(String(cString: strerror(failure.number)))")
         }
         close(ends[1])
         state.withLock { $0.child = child }
-        if isReady(ends[0]) { return .ready(child) }
+        isReady = awaitReady(ends[0])
+        if isReady { return .success(Successor(process: child, socket: ends[0])) }
         kill(child, SIGKILL)
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         let signal = status & 0x7F
-        return .failed(
+        return refused(
             signal == 0
                 ? "the new process has ended with status \((status >> 8) & 0xFF)"
                 : "the new process was not ready within \(Self.limitMilliseconds / 1000) seconds, or was killed")
     }
 
-    private func isReady(_ pipe: Int32) -> Bool {
-        var waiting = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
+    private func awaitReady(_ socket: Int32) -> Bool {
+        var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         let deadline = ContinuousClock.now + .milliseconds(Int64(Self.limitMilliseconds))
         while true {
             let rest = (deadline - .now).components
@@ -120,7 +140,7 @@ final class Replacement: Sendable {
             let found = poll(&waiting, 1, milliseconds)
             if found < 0, errno == EINTR { continue }
             var byte: UInt8 = 0
-            return found > 0 && read(pipe, &byte, 1) == 1
+            return found > 0 && read(socket, &byte, 1) == 1
         }
     }
 

@@ -46,7 +46,8 @@ package final class ProxyRuntime: Sendable {
     private let queue: DispatchQueue
 
     /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
-    /// that is not possible; `inheritedControlSocket` is that of the process that this one replaces. With `reporter`,
+    /// that is not possible; `inheritedControlSocket` is that of the process that this one replaces. With `isAccepting`
+    /// false, clients wait until ``setAccepting(_:)``. With `reporter`,
     /// commands include operations on the vault. `serverTrustDelegate` decides about listed origins that cannot be
     /// verified. `observer` is notified of challenges. `clientTokenFile` is the
     /// path that the control socket reports. `renewals` is the keeper of the home's certificates if the caller runs
@@ -56,8 +57,8 @@ package final class ProxyRuntime: Sendable {
     /// these origins, with a CA of its own whose root is not stored, and reports the responses to a window's pages.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
-        hasControlSocket: Bool, inheritedControlSocket: Int32? = nil, isTemporary: Bool = false,
-        group shared: MultiThreadedEventLoopGroup? = nil,
+        hasControlSocket: Bool, inheritedControlSocket: Int32? = nil, isAccepting: Bool = true,
+        isTemporary: Bool = false, group shared: MultiThreadedEventLoopGroup? = nil,
         reporter: PolicyReporter? = nil, clientTokenFile: String? = nil,
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
@@ -119,7 +120,7 @@ package final class ProxyRuntime: Sendable {
             throw error
         }
         do {
-            addresses = try await listener.listen()
+            addresses = try await listener.listen(isAccepting: isAccepting)
         } catch {
             await listener.stop()
             if shared == nil { try? await group.shutdownGracefully() }
@@ -178,6 +179,9 @@ package final class ProxyRuntime: Sendable {
 
     /// The listening control socket; nil if there is none.
     package var controlSocket: Int32? { control?.descriptor }
+
+    /// Accepts clients, or leaves them waiting.
+    package func setAccepting(_ isAccepting: Bool) async { await listener.setAccepting(isAccepting) }
 
     /// Another process has the sockets now, and does what this one did in the background. Serves the clients that are
     /// connected, up to the configured limit or until ``hasten()``. ``stop()`` must follow.

@@ -49,18 +49,29 @@ package final class ProxyListener: Sendable {
         }
     }
 
-    /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`.
-    package func listen() async throws -> [String] {
+    /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`. With `isAccepting` false,
+    /// clients wait in the sockets' queues until ``setAccepting(_:)``.
+    package func listen(isAccepting: Bool = true) async throws -> [String] {
         var names: [String] = []
         for address in services.configuration.listeningAddresses {
             let socket = try ListeningSocket(address)
             sockets.withLockedValue { $0.append(socket) }
-            let channel = try await bootstrap(isUnix: socket.port == nil).withBoundSocket(socket.copy()).get()
+            let channel = try await bootstrap(isUnix: socket.port == nil)
+                .serverChannelOption(.autoRead, value: isAccepting)
+                .withBoundSocket(socket.copy()).get()
             channels.withLockedValue { $0.append(channel) }
             names.append(socket.name)
             if let port = socket.port { await noteOwnPort(port) }
         }
         return names
+    }
+
+    /// Accepts clients, or leaves them waiting in the sockets' queues. Two processes never accept on one socket: SwiftNIO
+    /// expects a client whenever its socket has become readable, and the other process could have taken it.
+    package func setAccepting(_ isAccepting: Bool) async {
+        for channel in channels.withLockedValue({ $0 }) {
+            try? await channel.setOption(.autoRead, value: isAccepting).get()
+        }
     }
 
     /// The listening sockets, for a process that replaces this one: `isOwn` as for inherited ones. This process keeps
@@ -72,8 +83,8 @@ package final class ProxyListener: Sendable {
     /// Another process has the sockets now: accepts no more clients, and serves those that are there. ``stop()`` waits
     /// for them.
     package func handOver() async {
+        await setAccepting(false)
         let channels = channels.withLockedValue { $0 }
-        for channel in channels { try? await channel.setOption(.autoRead, value: false).get() }
         // A connection that was accepted before passes the loops of client and socket until it is registered. One whose
         // socket is closed before that is lost.
         for _ in 0..<4 {
