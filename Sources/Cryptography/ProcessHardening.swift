@@ -13,8 +13,7 @@ package enum ProcessHardening {
     /// the secure heap. Call it first, before any ``Secret`` exists; later calls have no effect. Returns a warning for
     /// each step that failed.
     package static func apply() -> [String] {
-        // Without OpenSSL's clean-up at exit, which would free memory that running threads still use.
-        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+        keepOpenSSLAtExit()
         var warnings: [String] = []
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 {
@@ -37,6 +36,12 @@ package enum ProcessHardening {
             }
         }
         return warnings
+    }
+
+    /// Leaves out OpenSSL's clean-up at exit, which frees memory that running threads still use: they would crash the
+    /// process. It has an effect only before OpenSSL's first use in the process.
+    package static func keepOpenSSLAtExit() {
+        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     }
 
     /// Whether ``Secret``s are stored in locked memory.

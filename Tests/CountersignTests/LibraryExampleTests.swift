@@ -105,6 +105,35 @@ struct LibraryExampleTests {
         #expect(result.error.hasPrefix("fetch: ") && result.error.split(separator: "\n").count == 1, "\(result.said)")
     }
 
+    /// Threads of the library that are still at work then would use what OpenSSL has freed. A preloaded library registers
+    /// its function first, so the program calls it last.
+    @Test func openSSLIsUsableUntilTheProgramEnds() throws {
+        let home = try LibraryHome("")
+        let library = home.folder.file("last.so")
+        let source = try home.folder.write(
+            "last.c",
+            #"""
+            #define _GNU_SOURCE
+            #include <dlfcn.h>
+            #include <stdint.h>
+            #include <stdlib.h>
+            #include <string.h>
+            #include <unistd.h>
+            static void last(void) {
+                int (*initialise)(uint64_t, void *) = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto");
+                const char *word = initialise && initialise(0x40000, 0) ? "usable" : "gone";
+                (void)!write(2, word, strlen(word));
+            }
+            __attribute__((constructor)) static void first(void) { atexit(last); }
+            """#)
+        let compiled = try Command.run(
+            try Tool.path("gcc"), ["-shared", "-fPIC", "-o", library, source], in: home.folder)
+        try #require(compiled.status == 0, "\(compiled.said)")
+        let result = try Command.run(
+            try Self.program("fetch"), [home.path, "https://"], environment: ["LD_PRELOAD": library], in: home.folder)
+        #expect(result.status == 1 && result.error.contains("usable"), "\(result.said)")
+    }
+
     // MARK: Challenges that are not answered
 
     @Test func itReportsWhyAChallengeIsNotAnswered() throws {

@@ -93,8 +93,10 @@ public final class ChallengeController: Sendable {
         home.map { $0.isFileURL ? $0.path(percentEncoded: false) : "" }
     }
 
-    /// The home's absolute path, so that it stays valid if the process changes its working directory.
+    /// The home's absolute path, so that it stays valid if the process changes its working directory. Everything of the
+    /// library that has a home begins here.
     static func locate(_ path: String?, _ environment: [String: String]) throws(ChallengeError) -> Home {
+        ProcessHardening.keepOpenSSLAtExit()
         guard path?.isEmpty != true else {
             throw ChallengeError(
                 .homeMissing, "the home is not the URL of a folder",
