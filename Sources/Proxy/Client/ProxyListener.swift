@@ -49,8 +49,8 @@ package final class ProxyListener: Sendable {
         }
     }
 
-    /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`. With `isAccepting` false,
-    /// clients wait in the sockets' queues until ``setAccepting(_:)``.
+    /// Listens on every configured address. Returns the addresses as `host:port` or `unix:PATH`. With `isAccepting`
+    /// false, clients wait in the sockets' queues until ``setAccepting(_:)``.
     package func listen(isAccepting: Bool = true) async throws -> [String] {
         var names: [String] = []
         for address in services.configuration.listeningAddresses {
@@ -66,8 +66,8 @@ package final class ProxyListener: Sendable {
         return names
     }
 
-    /// Accepts clients, or leaves them waiting in the sockets' queues. Two processes never accept on one socket: SwiftNIO
-    /// expects a client whenever its socket has become readable, and the other process could have taken it.
+    /// Accepts clients, or leaves them waiting in the sockets' queues. Two processes never accept on one socket:
+    /// SwiftNIO expects a client whenever its socket has become readable, and the other process could have taken it.
     package func setAccepting(_ isAccepting: Bool) async {
         for channel in channels.withLockedValue({ $0 }) {
             try? await channel.setOption(.autoRead, value: isAccepting).get()

@@ -16,7 +16,7 @@ extension HomeManager {
 
     /// Compares the home with its state before, and reports the differences. Called one at a time.
     private func look() {
-        let opened = signIns.openedVault
+        let opened = vault.openedSilently
         let isLocked = controller?.isVaultLocked ?? (opened == nil)
         let new = HomeState(home, vault: isLocked ? nil : opened, isLocked: isLocked)
         for change in watch.replace(with: new) { watch.streams.tell(change) }

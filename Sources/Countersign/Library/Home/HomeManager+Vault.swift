@@ -78,7 +78,7 @@ extension HomeManager {
     /// manager's closure must open it. The former passphrase or key file no longer opens it; other processes that have
     /// it open go on with the secrets that they have loaded, and need the new passphrase for changes.
     public func rekeyVault(passphrase: Password?) async throws {
-        try await signIns.onOpenVault { vault in
+        try await vault.withOpenVault { vault in
             do {
                 try vault.rekey(to: passphrase.map { .passphrase($0.secret) } ?? .file)
             } catch {

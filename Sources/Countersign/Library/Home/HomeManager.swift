@@ -17,10 +17,10 @@ public import FoundationEssentials
 /// If the vault requires a passphrase and no closure was given, the home's running server performs the operations while
 /// it has the vault open.
 public final class HomeManager: Sendable {
-    let signIns: SignIns
-    var home: Home { signIns.home }
+    let vault: HomeVault
+    var home: Home { vault.home }
     /// The controller that this was made from; nil if there is none.
-    let controller: ChallengeController?
+    var controller: ChallengeController? { vault.controller }
     private let canAsk: Bool
     let watch: ChangeWatch
 
@@ -32,19 +32,19 @@ public final class HomeManager: Sendable {
     public init(
         home: URL? = nil, passphrase: (@Sendable () throws -> Password)? = nil
     ) throws(ChallengeError) {
-        signIns = try SignIns(home: home, passphrase: passphrase)
-        controller = nil
+        let environment = ProcessInfo.processInfo.environment
+        let home = try ChallengeController.locate(ChallengeController.path(of: home), environment)
+        vault = HomeVault(home, passphrase: passphrase)
         canAsk = passphrase != nil
-        watch = ChangeWatch(signIns.home)
+        watch = ChangeWatch(home)
     }
 
     /// Manages the home of a controller, with the vault that the controller has opened. Changes are in effect for the
     /// controller when a method returns.
     public init(_ controller: ChallengeController) {
-        signIns = SignIns(controller)
-        self.controller = controller
+        vault = HomeVault(controller)
         canAsk = true
-        watch = ChangeWatch(signIns.home)
+        watch = ChangeWatch(vault.home)
     }
 
     /// The folder of the home.
@@ -60,7 +60,7 @@ public final class HomeManager: Sendable {
         _ body: @escaping @Sendable (any VaultDoor) throws -> Value
     ) async throws -> Value {
         if !canAsk, let value = try await onServer(missing: missing, report: report, body) { return value }
-        return try await signIns.onVault(creates: creates, report: report) { [home] vault in
+        return try await vault.withOperations(creates: creates, report: report) { [home] vault in
             do {
                 let none = VaultOperations(home: home, vault: nil, now: ChallengeController.now)
                 return try body(OpenedDoor(perform: vault ?? none.operate))
@@ -86,7 +86,7 @@ public final class HomeManager: Sendable {
         missing: ChallengeError.Code = .valueFaulty, _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
-            signIns.queue.async { continuation.resume(returning: Result { try body() }) }
+            vault.queue.async { continuation.resume(returning: Result { try body() }) }
         }
         if let controller { await controller.reading { $0.refresh() } }
         do {

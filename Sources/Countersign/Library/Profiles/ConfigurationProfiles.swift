@@ -17,7 +17,7 @@ public final class ConfigurationProfiles: Sendable {
     /// The installed profiles, sorted by identifier. Throws ``ChallengeError`` with the codes of the home and the
     /// vault.
     public func all() async throws -> [InstalledConfigurationProfile] {
-        try await signIns.onVault(creates: false) { vault in
+        try await signIns.vault.withOperations(creates: false) { vault in
             guard let vault else { return [] }
             return try Self.records(vault).map { InstalledConfigurationProfile($0) }
         }
@@ -34,7 +34,7 @@ public final class ConfigurationProfiles: Sendable {
     public func plan(
         for document: [UInt8], password: (@Sendable (String) throws -> Password)? = nil
     ) async throws -> ConfigurationProfilePlan {
-        try await signIns.onVault(creates: false) { [home = signIns.home] vault in
+        try await signIns.vault.withOperations(creates: false) { [home = signIns.home] vault in
             let now = ChallengeController.now()
             let read = try home.readProfile(document, at: now)
             var surroundings = ProfilePlan.Surroundings(now: now)
@@ -68,7 +68,7 @@ public final class ConfigurationProfiles: Sendable {
         } catch {
             throw Self.converted(error, .profileFaulty)
         }
-        return try await signIns.onVault(creates: true) { vault in
+        return try await signIns.vault.withOperations(creates: true) { vault in
             guard let vault else { throw SignInPlan.unexpected }
             do {
                 guard case .profileInstalled = try vault(.installProfile(new), keys) else {
@@ -88,7 +88,7 @@ public final class ConfigurationProfiles: Sendable {
     /// `profileMissing` if there is no profile with that identifier, and the codes of the home and the vault.
     @discardableResult
     public func remove(_ identifier: String) async throws -> RemovedConfigurationProfile {
-        try await signIns.onVault(creates: false) { vault in
+        try await signIns.vault.withOperations(creates: false) { vault in
             guard case .profileRemoved(let removed)? = try vault?(.removeProfile(identifier: identifier), nil) else {
                 throw Self.missing(identifier)
             }

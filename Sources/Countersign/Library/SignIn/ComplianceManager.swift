@@ -174,7 +174,7 @@ public final class ComplianceManager: Sendable {
         let missing = ChallengeError(
             .signInMissing, "there is no sign-in of this account with a compliance service",
             hint: "list them with `countersign compliance status`")
-        let found = try await signIns.onVault(creates: false) { vault -> ListedSignIn? in
+        let found = try await signIns.vault.withOperations(creates: false) { vault -> ListedSignIn? in
             guard let vault else { return nil }
             let all = try SignInPlan.signIns(vault(.listSignIns, nil)).filter { $0.compliance != nil }
             return all.first { $0.compliance?.account == accountID } ?? all.first { $0.name == accountID }
@@ -194,7 +194,7 @@ public final class ComplianceManager: Sendable {
             name: found.name, isSilent: silent, languages: languages,
             seconds: ComplianceFlow.usualLimit.components.seconds)
         do {
-            let report = try await signIns.onVault(
+            let report = try await signIns.vault.withOperations(
                 on: signIns.remediations, creates: false, pageEnd: { pages.end },
                 report: { progress in
                     if case .pageToOpen(let url) = progress { pages.open(url) }

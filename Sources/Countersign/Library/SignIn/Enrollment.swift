@@ -190,13 +190,15 @@ public final class Enrollment: Sendable {
     }
 
     private func former() async throws -> ListedSignIn? {
-        try await signIns.onVault(creates: false) { [plan] vault in try vault.flatMap { try plan.former(in: $0) } }
+        try await signIns.vault.withOperations(creates: false) { [plan] vault in
+            try vault.flatMap { try plan.former(in: $0) }
+        }
     }
 
     /// Throws unless the sign-in can be stored: better before the person is asked than after. Returns the sign-in that
     /// is replaced.
     private func prepare() async throws -> ListedSignIn? {
-        try await signIns.onVault(creates: true) { [plan] vault in
+        try await signIns.vault.withOperations(creates: true) { [plan] vault in
             guard let vault else { return nil }
             let former = try plan.former(in: vault)
             try plan.check(former)
@@ -215,7 +217,7 @@ public final class Enrollment: Sendable {
             streams.tell(.certificateRequested(server: service.endpoint.description))
         }
         do {
-            stored = try await signIns.onVault(creates: true) { [plan] vault -> ListedSignIn? in
+            stored = try await signIns.vault.withOperations(creates: true) { [plan] vault -> ListedSignIn? in
                 guard let vault else { return nil }
                 try plan.store(new, result, in: vault)
                 return try plan.former(in: vault)
@@ -235,7 +237,7 @@ public final class Enrollment: Sendable {
     /// Stores the session that the person has now at the provider. The sign-in is complete without it.
     private func store(_ cookies: SharedCookies) async {
         do {
-            try await signIns.onVault(creates: false) { vault in
+            try await signIns.vault.withOperations(creates: false) { vault in
                 if let vault { try cookies.store(in: vault) }
             }
         } catch {

@@ -17,23 +17,12 @@ import Synchronization
 /// Bearer challenges of a sign-in's sites, `countersign status` lists it, and `countersign unenroll` ends it. All
 /// methods are thread-safe, and do their file operations on another thread.
 public final class SignIns: Sendable {
-    private enum Source {
-        case passphrase((@Sendable () throws -> Password)?)
-        case controller(ChallengeController)
-    }
-
-    let home: Home
+    let vault: HomeVault
+    var home: Home { vault.home }
     let environment: [String: String]
-    private let source: Source
     private let windows: SignInWindows
-    /// The vault, once it was opened without a controller.
-    private let vault = Mutex<OpenVault?>(nil)
-    /// The passphrase that has opened it, for the proxies of windows.
-    private let remembered = Mutex<Secret?>(nil)
     /// The plans of the sign-ins that require a protection policy first, by the account.
     let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
-    /// Runs operations on the vault one at a time.
-    let queue = DispatchQueue(label: "countersign.sign-ins")
     /// Runs remediations, which may wait for a person at a page. The other operations do not wait for that.
     let remediations = DispatchQueue(label: "countersign.remediations")
 
@@ -48,8 +37,8 @@ public final class SignIns: Sendable {
     ) throws(ChallengeError) {
         self.windows = windows
         environment = ProcessInfo.processInfo.environment
-        self.home = try ChallengeController.locate(ChallengeController.path(of: home), environment)
-        source = .passphrase(passphrase)
+        vault = HomeVault(
+            try ChallengeController.locate(ChallengeController.path(of: home), environment), passphrase: passphrase)
     }
 
     init(
@@ -58,8 +47,7 @@ public final class SignIns: Sendable {
     ) throws(ChallengeError) {
         self.windows = windows
         self.environment = environment
-        home = try ChallengeController.locate(path, environment)
-        source = .passphrase(passphrase)
+        vault = HomeVault(try ChallengeController.locate(path, environment), passphrase: passphrase)
     }
 
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
@@ -67,15 +55,13 @@ public final class SignIns: Sendable {
     public init(_ controller: ChallengeController, windows: SignInWindows = .direct) {
         self.windows = windows
         environment = ProcessInfo.processInfo.environment
-        home = controller.keeper.home
-        source = .controller(controller)
+        vault = HomeVault(controller)
     }
 
     init(_ controller: ChallengeController, environment: [String: String], windows: SignInWindows = .direct) {
         self.windows = windows
         self.environment = environment
-        home = controller.keeper.home
-        source = .controller(controller)
+        vault = HomeVault(controller)
     }
 
     // MARK: Signing in
@@ -128,7 +114,7 @@ public final class SignIns: Sendable {
 
     /// The sign-ins, sorted by name. Throws ``ChallengeError`` with the codes of the home and the vault.
     public func all() async throws -> [StoredSignIn] {
-        try await onVault(creates: false) { vault in
+        try await vault.withOperations(creates: false) { vault in
             guard let vault else { return [] }
             return try SignInPlan.signIns(vault(.listSignIns, nil)).map { StoredSignIn($0) }
         }
@@ -144,7 +130,7 @@ public final class SignIns: Sendable {
     public func signOut(_ name: String) async throws -> SignOut {
         let missing = ChallengeError(
             .signInMissing, "there is no sign-in \(name.debugDescription)", hint: "list them with `countersign status`")
-        return try await onVault(creates: false) { vault in
+        return try await vault.withOperations(creates: false) { vault in
             guard let vault else { throw missing }
             guard case .signedOut(let result) = try vault(.removeSignIn(name: name), nil) else { throw missing }
             return SignOut(result)
@@ -155,7 +141,7 @@ public final class SignIns: Sendable {
     /// such sign-in.
     func wipe(_ name: String) async -> String? {
         do {
-            try await onVault(creates: false) { vault in _ = try vault?(.wipe(name: name), nil) }
+            try await vault.withOperations(creates: false) { vault in _ = try vault?(.wipe(name: name), nil) }
             return nil
         } catch {
             return (error as? ChallengeError)?.detail ?? "\(error)"
@@ -166,118 +152,6 @@ public final class SignIns: Sendable {
 
     /// A client for providers, which trusts the system's anchors and the home's.
     func client() throws -> ProviderClient { try home.providerClient(now: ChallengeController.now) }
-
-    /// Runs `body` with the vault on a thread that may block; nil if the home has none and `creates` is not set. Throws
-    /// ``ChallengeError``, or `CancellationError` if the task was cancelled. By default, one body runs at a time.
-    func onVault<Value: Sendable>(
-        on own: DispatchQueue? = nil, creates: Bool, pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
-        report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
-        _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
-    ) async throws -> Value {
-        let isAbandoned = Atomic(false)
-        let result: Result<Value, any Error> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                (own ?? queue).async { [self] in
-                    continuation.resume(
-                        returning: Result {
-                            try body(
-                                try door(
-                                    creates: creates, report: report, pageEnd: pageEnd,
-                                    isAbandoned: { isAbandoned.load(ordering: .relaxed) }))
-                        })
-                }
-            }
-        } onCancel: {
-            isAbandoned.store(true, ordering: .relaxed)
-        }
-        if case .controller(let controller) = source { await controller.reading { $0.refresh() } }
-        do {
-            return try result.get()
-        } catch {
-            try Task.checkCancellation()
-            throw ChallengeError(signingIn: error)
-        }
-    }
-
-    /// Runs `body` with the opened vault, on a thread that may block. Throws ``ChallengeError`` with the codes of the
-    /// vault.
-    func onOpenVault<Value: Sendable>(_ body: @escaping @Sendable (OpenVault) throws -> Value) async throws -> Value {
-        do {
-            return try await blocking { [self] in
-                guard let vault = try opened(creates: false).flatMap(current) else {
-                    throw ChallengeError(
-                        .vaultFaulty, "there is no vault in \(home.path)", hint: "store a credential first")
-                }
-                return try body(vault)
-            }
-        } catch {
-            throw ChallengeError(signingIn: error)
-        }
-    }
-
-    /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
-    private func door(
-        creates: Bool, report: @escaping @Sendable (RenewalProgress) -> Void,
-        pageEnd: @escaping @Sendable () -> PageEnd?, isAbandoned: @escaping @Sendable () -> Bool
-    ) throws -> SignInPlan.Vault? {
-        guard let vault = try opened(creates: creates).flatMap(current) else { return nil }
-        let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
-        return { operation, secret in
-            try operations.perform(
-                operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd)
-            )
-        }
-    }
-
-    /// The vault with its newest contents. Opens it again, which asks for the passphrase, if another process has
-    /// changed that.
-    private func current(_ known: OpenVault) throws -> OpenVault? {
-        do throws(VaultError) {
-            try known.reload()
-            return known
-        } catch {
-            guard case .passphrase = source, error.code == .passphraseNeeded else { throw error }
-        }
-        vault.withLock { if $0 === known { $0 = nil } }
-        return try opened(creates: false)
-    }
-
-    /// The vault if it is open, or can be opened without a person.
-    var openedVault: OpenVault? {
-        if case .controller(let controller) = source { return controller.keeper.vault }
-        if let vault = vault.withLock({ $0 }) { return vault }
-        guard (try? home.vault.status().key) == .file else { return nil }
-        return try? opened(creates: false)
-    }
-
-    private func opened(creates: Bool) throws -> OpenVault? {
-        let passphrase: (@Sendable () throws -> Password)?
-        switch source {
-        case .controller(let controller):
-            if let vault = controller.keeper.vault { return vault }
-            guard !controller.keeper.isLocked else {
-                throw ChallengeError(.vaultLocked, HomeSnapshot.vaultIsLocked, hint: "unlock it")
-            }
-            passphrase = nil
-        case .passphrase(let closure):
-            passphrase = closure
-        }
-        return try vault.withLock { vault in
-            if let vault { return vault }
-            let file = SealedVault(home: home.path)
-            if try !file.exists() {
-                try file.checkNotLost()
-                guard creates else { return nil }
-                try home.prepare()
-            }
-            vault = try file.openOrCreate { () throws in
-                let given = try ChallengeController.asked(passphrase)
-                remembered.withLock { $0 = given }
-                return given
-            }
-            return vault
-        }
-    }
 
     // MARK: Windows
 
@@ -290,48 +164,33 @@ public final class SignIns: Sendable {
             return SignInWindow(proxy: nil, cookies: cookies)
         }
         let logger = Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }
-        switch source {
-        case .controller(let controller):
-            await controller.windowProxyBegins()
-            do {
-                let proxy = try await start(controller.keeper, true, controller.renewals, controller.logger)
-                return SignInWindow(proxy: proxy, cookies: cookies) { await controller.windowProxyEnded() }
-            } catch {
-                await controller.windowProxyEnded()
-                throw error
-            }
-        case .passphrase(let passphrase):
-            let keeper = try await blocking { [self] in
+        guard let controller = vault.controller else {
+            let keeper = try await vault.blocking { [vault, environment] in
                 try PolicyKeeper(
-                    home: home, interception: .always, environment: environment, logger: logger,
-                    now: ChallengeController.now
-                ) { () throws in
-                    if let known = remembered.withLock({ $0 }) { return known }
-                    return try ChallengeController.asked(passphrase)
-                }
+                    home: vault.home, interception: .always, environment: environment, logger: logger,
+                    now: ChallengeController.now, passphrase: vault.passphraseOnce)
             }
             if let shut = keeper.vaultErrorAtStart { throw shut }
             return SignInWindow(proxy: try await start(keeper, false, nil, logger), cookies: cookies)
+        }
+        await controller.windowProxyBegins()
+        do {
+            let proxy = try await start(controller.keeper, true, controller.renewals, controller.logger)
+            return SignInWindow(proxy: proxy, cookies: cookies) { await controller.windowProxyEnded() }
+        } catch {
+            await controller.windowProxyEnded()
+            throw error
         }
     }
 
     /// The cookies that the window gets, and brings; nil if the profile names none.
     private func cookies(of profile: SignInProfile) async throws -> SharedCookies? {
         guard let scope = profile.session else { return nil }
-        return try await blocking { [self] in
+        return try await vault.blocking { [vault] in
             let key = SharedSession.Key(group: scope.group, host: scope.host.text)
-            guard let vault = try opened(creates: false).flatMap(current) else {
-                return SharedCookies(scope, stored: nil)
-            }
-            let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
+            guard let open = try vault.opened(creates: false) else { return SharedCookies(scope, stored: nil) }
+            let operations = VaultOperations(home: vault.home, vault: open, now: ChallengeController.now)
             return SharedCookies(scope, stored: operations.session(key))
-        }
-    }
-
-    /// Runs `body` on a thread that may block.
-    private func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result { try body() }) }
         }
     }
 }
