@@ -48,12 +48,13 @@ package final class ProxyRuntime: Sendable {
     /// Starts listening. With `hasControlSocket`, accepts commands on the home's control socket, and logs a warning if
     /// that is not possible; `inheritedControlSocket` is that of the process that this one replaces. With `isAccepting`
     /// false, clients wait until ``setAccepting(_:)``. With `reporter`, commands include operations on the vault.
-    /// `serverTrustDelegate` decides about listed origins that cannot be verified. `observer` is notified of challenges.
-    /// `clientTokenFile` is the path that the control socket reports. `renewals` is the keeper of the home's
-    /// certificates if the caller runs one; otherwise the runtime runs its own. `isTemporary`: another runtime uses the same keeper and outlives this
-    /// one. `scopeRequests` asks the person for scopes that an access token lacks, or `scopeAsker` does. `group` has
-    /// event loops that outlive it; otherwise the runtime has `threads` of its own. With `observed`, it also intercepts
-    /// these origins, with a CA of its own whose root is not stored, and reports the responses to a window's pages.
+    /// `serverTrustDelegate` decides about listed origins that cannot be verified. `observer` is notified of
+    /// challenges. `clientTokenFile` is the path that the control socket reports. `renewals` is the keeper of the
+    /// home's certificates if the caller runs one; otherwise the runtime runs its own. `isTemporary`: another runtime
+    /// uses the same keeper and outlives this one. `scopeRequests` asks the person for scopes that an access token
+    /// lacks, or `scopeAsker` does. `group` has event loops that outlive it; otherwise the runtime has `threads` of its
+    /// own. With `observed`, it also intercepts these origins, with a CA of its own whose root is not stored, and
+    /// reports the responses to a window's pages.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, inheritedControlSocket: Int32? = nil, isAccepting: Bool = true,
