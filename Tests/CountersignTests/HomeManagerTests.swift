@@ -190,7 +190,8 @@ import class CountersignCryptography.Secret
         #expect(found.isInEffect(at: end) && !found.isInEffect(at: end + 1))
         await expect(.valueFaulty) {
             try await manager.allowServer(
-                host: "printer.corp.example", fingerprint: fingerprint, until: .distantPast, answeringChallenges: false)
+                host: "printer.corp.example", fingerprint: fingerprint, until: Date(timeIntervalSinceNow: -60),
+                answeringChallenges: false)
         }
         await expect(.valueFaulty) {
             try await manager.allowServer(host: "a.example", fingerprint: "sha256:00", answeringChallenges: false)

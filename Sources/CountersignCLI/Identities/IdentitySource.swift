@@ -53,9 +53,8 @@ enum IdentitySource {
     var isToken: Bool { if case .token = self { true } else { false } }
 
     static func uri(_ text: String) throws -> TokenURI {
-        let module = ProcessInfo.processInfo.environment[PKCS11Token.moduleVariable].flatMap { $0.isEmpty ? nil : $0 }
         do throws(CertificateError) {
-            return try TokenURI(text, defaultModulePath: module)
+            return try TokenIdentity.uri(text)
         } catch {
             throw CountersignError(
                 .configuration, error.detail,
@@ -83,12 +82,9 @@ enum IdentitySource {
             let known = try certificates?.naming { () throws(CertificateError) in
                 try IdentityFile.readCertificates(certificates?.bytes ?? [])
             }
-            let pin = try secrets.read("the PIN of \(uri)")
+            let token = TokenIdentity(uri, pin: try secrets.read("the PIN of \(uri)"))
             do throws(CertificateError) {
-                let key = try PKCS11Token.key(at: uri, pin: pin)
-                let certificates = if let known { known } else { [try PKCS11Token.certificate(at: uri, pin: pin)] }
-                return ImportedIdentity(
-                    chain: try IdentityFile.chain(of: key, among: certificates), key: .token(uri, pin: pin))
+                return ImportedIdentity(chain: try token.chain(among: known), key: .token(token))
             } catch {
                 throw CountersignError(.configuration, error.detail, hint: Self.tokenHint(for: error.code))
             }
@@ -97,9 +93,9 @@ enum IdentitySource {
 
     /// The key at `uri`, for a certificate that has yet to be issued. Asks `secrets` for the PIN.
     static func tokenKey(at uri: TokenURI, for name: String, asking secrets: SecretInput) throws -> TokenKey {
-        let pin = try secrets.read("the PIN of \(uri)")
+        let token = TokenIdentity(uri, pin: try secrets.read("the PIN of \(uri)"))
         do throws(CertificateError) {
-            _ = try PKCS11Token.key(at: uri, pin: pin)
+            try token.checkKey()
         } catch {
             let hint =
                 error.code == .noKey
@@ -107,7 +103,7 @@ enum IdentitySource {
                 : tokenHint(for: error.code)
             throw CountersignError(.configuration, error.detail, hint: hint)
         }
-        return TokenKey(name: name, uri: uri.description, pin: pin)
+        return token.key(named: name)
     }
 
     private static func tokenHint(for code: CertificateError.Code) -> String? {
@@ -164,7 +160,7 @@ extension IdentitySource.Piece {
 struct ImportedIdentity {
     enum Key {
         case file(PrivateKey)
-        case token(TokenURI, pin: Secret)
+        case token(TokenIdentity)
     }
 
     /// Leaf first, never empty.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCryptography
+import CountersignNegotiate
 import CountersignSitePolicy
 import CountersignVault
+public import FoundationEssentials
 
 /// A credential of a home, without its password, token or key.
 public struct StoredCredential: Equatable, Sendable {
@@ -104,12 +107,35 @@ extension HomeManager {
         _ principal: String, password: Password, name: String
     ) async throws -> CredentialBlock? {
         try Self.check(name)
+        try Self.check(principal: principal)
+        return try await set(.setPrincipal(name: name, principal: principal, hasKeys: false), password)
+    }
+
+    /// Stores a Kerberos principal with its keys of all versions and types in a keytab file. Otherwise like
+    /// ``setPrincipal(_:password:name:)``; throws `valueFaulty` also if the file cannot be read or has no key of the
+    /// principal.
+    @discardableResult
+    public func setPrincipal(_ principal: String, keytab: URL, name: String) async throws -> CredentialBlock? {
+        try Self.check(name)
+        try Self.check(principal: principal)
+        return try await onVault(creates: true) { vault in
+            let keys: Secret
+            do throws(KerberosError) {
+                keys = try KeytabKeys.read(keytab.path(percentEncoded: false), of: principal)
+            } catch {
+                throw ChallengeError(.valueFaulty, error.detail, hint: error.hint, fault: .caller)
+            }
+            let operation = VaultOperation.setPrincipal(name: name, principal: principal, hasKeys: true)
+            return try vault.setCredential(operation, keys).map { CredentialBlock($0) }
+        }
+    }
+
+    private static func check(principal: String) throws {
         guard VaultLimits.isPrincipal(principal) else {
             throw ChallengeError(
                 .valueFaulty, "\(principal.debugDescription) is not a principal",
                 hint: "write a name and a realm, such as jdoe@CORP.EXAMPLE")
         }
-        return try await set(.setPrincipal(name: name, principal: principal, hasKeys: false), password)
     }
 
     private func set(_ operation: VaultOperation, _ password: Password) async throws -> CredentialBlock? {

@@ -46,8 +46,8 @@ public struct InstalledIdentity: Equatable, Sendable {
     public func needsRenewal(at date: Date = .now) -> Bool { renewalDate.map { $0 <= date } ?? true }
 }
 
-/// A first enrolment over EST (RFC 7030), with a new key.
-public struct IdentityEnrollment: Equatable, Sendable {
+/// A first enrolment over EST (RFC 7030), with a new key or one in a token.
+public struct IdentityEnrollment: Sendable {
     /// The name of the identity.
     public var name: String
     /// The EST server: `https://ca.corp.example`, or with its path.
@@ -58,6 +58,8 @@ public struct IdentityEnrollment: Equatable, Sendable {
     public var alternativeNames: [String] = []
     /// The kind of key, such as `ec-p256` or `rsa-3072`; nil for the server's choice.
     public var key: String?
+    /// The key in a token that the certificate is for; nil for a new key in the vault.
+    public var token: IdentityToken?
     /// The CA certificates that verify the server; nil for those of the system and the home.
     public var serverAnchors: [X509Certificate]?
     /// The SHA-256 fingerprint, as ``X509Certificate/fingerprint`` writes it, of the root of the certificates that the
@@ -158,30 +160,6 @@ extension HomeManager {
         }
     }
 
-    /// Imports a certificate and its key from the contents of a PKCS#12 file, or of a PEM file with both. `password` is
-    /// that of the file; `name` defaults to the certificate's common name. Returns the name.
-    ///
-    /// Throws `certificateFaulty` if the contents cannot be used, or the password is missing or wrong, `nameInUse`
-    /// unless `replacing`, and `valueFaulty` for a faulty name. Keys in PKCS#11 tokens are imported with the command.
-    @discardableResult
-    public func importIdentity(
-        _ contents: Data, password: Password? = nil, name: String? = nil, replacing: Bool = false
-    ) async throws -> String {
-        if let name { try Self.check(name) }
-        return try await onVault(creates: true) { vault in
-            var bytes = Array(contents)
-            defer { bytes.wipe() }
-            let (chain, key) = try IdentityFile.read(bytes, password: password?.secret)
-            guard let leaf = chain.first else {
-                throw ChallengeError(.certificateFaulty, "the file has no certificate", fault: .caller)
-            }
-            let name = try name ?? IdentityName.from(leaf)
-            _ = try vault.operate(
-                .importIdentity(name: name, chain: chain.map { Data($0.der) }, replaces: replacing), key.pkcs8)
-            return name
-        }
-    }
-
     /// Creates a key and has an EST server issue a certificate for it. If the server decides later, the result is
     /// `pending`, and the certificate follows while a proxy or controller of the home runs.
     ///
@@ -198,6 +176,7 @@ extension HomeManager {
                 throw ChallengeError(.valueFaulty, "\(text.debugDescription) is not a fingerprint: \(error)")
             }
         }
+        if enrollment.token != nil { return try await enrollInToken(enrollment, fingerprint, progress) }
         return try await onVault(
             creates: true, missing: .credentialMissing, report: { progress(IdentityProgress($0)) }
         ) { vault in
@@ -215,23 +194,6 @@ extension HomeManager {
             throw ChallengeError(
                 .refreshFailed, "\(request.server) sends different CA certificates each time")
         }
-    }
-
-    /// The self-signed CA certificates among `published`, or the one with the fingerprint.
-    private static func chosen(_ published: [Data], fingerprint: [UInt8]?, verifying: [Data]) throws -> [Data] {
-        let roots = try published.map { try Certificate(der: Array($0)) }.filter { root in
-            root.isCertificateAuthority && root.subject == root.issuer
-                && fingerprint.map { $0 == root.sha256Fingerprint } != false
-        }
-        guard !roots.isEmpty else {
-            throw ChallengeError(
-                .refreshFailed,
-                fingerprint == nil
-                    ? "the server publishes no root certificate"
-                    : "no root certificate of the server has the fingerprint",
-                fault: .peer)
-        }
-        return roots.map { Data($0.der) }
     }
 
     /// Has a new certificate issued for an enrolled identity, whether it is due or not. Waits at most `patience` for a
@@ -257,36 +219,6 @@ extension HomeManager {
                 throw CountersignError.unknown("identity", name, known: known, addedBy: "certificate import")
             }
         }
-    }
-}
-
-extension EnrollmentRequest {
-    /// `user` is the user name of the credential that authenticates it; nil if there is none.
-    fileprivate init(_ enrollment: IdentityEnrollment, user: String?) throws {
-        let kinds = KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")
-        if let key = enrollment.key, KeySpecification(key) == nil {
-            throw ChallengeError(
-                .valueFaulty, "\(key.debugDescription) is not a kind of key", hint: "use one of \(kinds)")
-        }
-        let endpoint: ESTEndpoint
-        do {
-            endpoint = try ESTEndpoint(parsing: enrollment.server.absoluteString)
-            if let subject = enrollment.subject { _ = try SubjectName(subject) }
-            for name in enrollment.alternativeNames { _ = try SubjectAlternativeName(name) }
-        } catch {
-            let diagnostic = Diagnostic.all(in: error).first
-            throw ChallengeError(.valueFaulty, diagnostic?.message ?? "\(error)", hint: diagnostic?.hint)
-        }
-        var options = IdentityRenewal.Options()
-        options.patienceSeconds = enrollment.patience.components.seconds
-        self.init(
-            name: enrollment.name, server: endpoint.description,
-            subject: enrollment.subject ?? EnrollmentRecord.subject(ofUser: user ?? enrollment.name),
-            alternativeNames: enrollment.alternativeNames,
-            keySpecification: enrollment.key.flatMap { KeySpecification($0) }?.rawValue ?? EnrollmentRecord.anyKey,
-            credential: user == nil ? nil : enrollment.credential, identity: enrollment.identity,
-            replaces: enrollment.replaces, options: options,
-            serverAnchors: enrollment.serverAnchors.map { $0.map { Data($0.der) } })
     }
 }
 

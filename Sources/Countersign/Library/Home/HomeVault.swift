@@ -6,8 +6,8 @@ import CountersignVault
 import Dispatch
 import Synchronization
 
-/// The vault of a home for the library's parts that manage one: opened once, with a passphrase that is asked for or by a
-/// controller, and used on a thread that may block.
+/// The vault of a home for the library's parts that manage one: opened once, with a passphrase that is asked for or by
+/// a controller, and used on a thread that may block.
 final class HomeVault: Sendable {
     let home: Home
     /// The controller that has opened the vault; nil if this opens it.
@@ -65,12 +65,14 @@ final class HomeVault: Sendable {
         }
     }
 
-    /// Runs `body` with the opened vault, on a thread that may block. Throws ``ChallengeError`` with the codes of the
-    /// vault.
-    func withOpenVault<Value: Sendable>(_ body: @escaping @Sendable (OpenVault) throws -> Value) async throws -> Value {
+    /// Runs `body` with the opened vault, on a thread that may block. Without `creates`, a missing vault is an error.
+    /// Throws ``ChallengeError`` with the codes of the vault.
+    func withOpenVault<Value: Sendable>(
+        creates: Bool = false, _ body: @escaping @Sendable (OpenVault) throws -> Value
+    ) async throws -> Value {
         do {
             return try await blocking { [self] in
-                guard let vault = try opened(creates: false) else {
+                guard let vault = try opened(creates: creates) else {
                     throw ChallengeError(
                         .vaultFaulty, "there is no vault in \(home.path)", hint: "store a credential first")
                 }

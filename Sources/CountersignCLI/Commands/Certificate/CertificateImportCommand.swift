@@ -83,9 +83,8 @@ struct CertificateImportCommand: ParsableCommand {
             _ = try session.perform(
                 .importIdentity(name: name, chain: found.chain.map { Data($0.der) }, replaces: replace),
                 secret: try key.pkcs8)
-        case .token(let uri, let pin):
-            let key = TokenKey(
-                name: name, uri: uri.description, pin: pin, leafSHA256: found.leaf.sha256Fingerprint)
+        case .token(let token):
+            let key = token.key(named: name, leaf: found.leaf)
             try session.operations().importIdentity(name, found.chain, replaces: replace) { contents in
                 try contents.setTokenKey(key)
             }
