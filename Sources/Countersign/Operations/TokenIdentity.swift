@@ -26,8 +26,8 @@ package struct TokenIdentity: Sendable {
     /// The key's certificate and its issuers, among `certificates` or from the token.
     package func chain(among certificates: [Certificate]?) throws(CertificateError) -> [Certificate] {
         let key = try PKCS11Token.key(at: uri, pin: pin)
-        let certificates = if let certificates { certificates } else { [try PKCS11Token.certificate(at: uri, pin: pin)] }
-        return try IdentityFile.chain(of: key, among: certificates)
+        let known = if let certificates { certificates } else { [try PKCS11Token.certificate(at: uri, pin: pin)] }
+        return try IdentityFile.chain(of: key, among: known)
     }
 
     /// Throws if the token has no such key.

@@ -97,8 +97,8 @@ final class HomeVault: Sendable {
         }
     }
 
-    /// The vault with its newest contents; nil if the home has none and `creates` is not set. Opens it again, which asks
-    /// for the passphrase, if another process has changed that.
+    /// The vault with its newest contents; nil if the home has none and `creates` is not set. Opens it again, which
+    /// asks for the passphrase, if another process has changed that.
     func opened(creates: Bool) throws -> OpenVault? {
         guard let known = try lastOpened(creates: creates) else { return nil }
         do throws(VaultError) {
