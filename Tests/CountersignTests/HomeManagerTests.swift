@@ -57,6 +57,14 @@ import class CountersignCryptography.Secret
         #expect(vault.contents.credentials["enrollment"]?.password == Secret(utf8: "kanarie-1"))
     }
 
+    @Test func aHomeThatWasRemovedIsCreatedAgain() async throws {
+        try await manager.setPassword(Password("kanarie-1"), user: "jdoe")
+        try FileManager.default.removeItem(at: manager.folder)
+        #expect(try await manager.credentials().isEmpty)
+        try await manager.setPassword(Password("kanarie-2"), user: "jdoe", name: "work")
+        #expect(try await manager.credentials().map(\.name) == ["work"])
+    }
+
     @Test(arguments: ["", "a b", "../x", String(repeating: "n", count: 65)])
     func aFaultyNameIsRefusedBeforeTheVaultIsOpened(_ name: String) async throws {
         await expect(.valueFaulty) { try await manager.setPassword(Password("p"), user: "u", name: name) }

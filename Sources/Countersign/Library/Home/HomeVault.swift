@@ -98,17 +98,17 @@ final class HomeVault: Sendable {
     }
 
     /// The vault with its newest contents; nil if the home has none and `creates` is not set. Opens it again, which
-    /// asks for the passphrase, if another process has changed that.
+    /// asks for the passphrase, if another process has changed that or has removed the home.
     func opened(creates: Bool) throws -> OpenVault? {
         guard let known = try lastOpened(creates: creates) else { return nil }
         do throws(VaultError) {
             try known.reload()
             return known
         } catch {
-            guard controller == nil, error.code == .passphraseNeeded else { throw error }
+            guard controller == nil, error.code == .passphraseNeeded || error.code == .missing else { throw error }
         }
         vault.withLock { if $0 === known { $0 = nil } }
-        return try lastOpened(creates: false)
+        return try lastOpened(creates: creates)
     }
 
     /// The vault if it is open, or can be opened without a person.
