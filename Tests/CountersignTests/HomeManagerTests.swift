@@ -250,6 +250,26 @@ import class CountersignCryptography.Secret
         #expect(try await manager.vaultState().key == .passphrase)
         let others = try HomeManager(home: URL(filePath: path)) { Password("a new door") }
         #expect(try await others.credentials().map(\.name) == ["enrollment"])
+        await expect(.valueFaulty) { try await manager.rekeyVault(passphrase: Password("")) }
+        await expect(.vaultLocked) {
+            _ = try await HomeManager(home: URL(filePath: path)) { Password("another door") }.credentials()
+        }
+        let closed: [(HomeManager, String)] = [
+            (try HomeManager(home: URL(filePath: path)), "the vault requires a passphrase, and none was given"),
+            (
+                try HomeManager(home: URL(filePath: path)) { throw CancellationError() },
+                "the vault requires a passphrase, and the closure threw an error"
+            ),
+        ]
+        for (manager, detail) in closed {
+            do {
+                _ = try await manager.credentials()
+                Issue.record("the vault was opened")
+            } catch {
+                let error = try #require(error as? ChallengeError)
+                #expect(error.code == .vaultLocked && error.detail == detail)
+            }
+        }
         await expect(.notRunning) { try await manager.lockVault() }
     }
 

@@ -101,7 +101,7 @@ struct LibraryFaultTests {
         #expect(unasked?.code == .vaultLocked)
         #expect(unasked?.detail == "the vault requires a passphrase, and none was given")
         #expect(unasked?.fault == .caller)
-        #expect(unasked?.hint == "pass `passphrase:` to the controller's initialiser")
+        #expect(unasked?.hint == "pass `passphrase:` to the initialiser")
         let unanswered = Self.opening(home.path) { throw Told() }
         #expect(unanswered?.code == .vaultLocked)
         #expect(unanswered?.detail == "the vault requires a passphrase, and the closure threw an error")

@@ -133,7 +133,7 @@ public final class ChallengeController: Sendable {
         guard let passphrase else {
             throw ChallengeError(
                 .vaultLocked, "the vault requires a passphrase, and none was given",
-                hint: "pass `passphrase:` to the controller's initialiser", fault: .caller)
+                hint: "pass `passphrase:` to the initialiser", fault: .caller)
         }
         do {
             return try passphrase().secret

@@ -76,8 +76,12 @@ extension HomeManager {
 
     /// Protects the vault with another passphrase, or with a new key file if it is nil. The vault must be open, or the
     /// manager's closure must open it. The former passphrase or key file no longer opens it; other processes that have
-    /// it open go on with the secrets that they have loaded, and need the new passphrase for changes.
+    /// it open go on with the secrets that they have loaded, and need the new passphrase for changes. Throws
+    /// `valueFaulty` if the passphrase is empty.
     public func rekeyVault(passphrase: Password?) async throws {
+        guard passphrase?.secret.count != 0 else {
+            throw ChallengeError(.valueFaulty, "the new passphrase is empty", hint: "pass nil for a key file", fault: .caller)
+        }
         try await vault.withOpenVault { vault in
             do {
                 try vault.rekey(to: passphrase.map { .passphrase($0.secret) } ?? .file)

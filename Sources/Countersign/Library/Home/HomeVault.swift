@@ -140,10 +140,20 @@ final class HomeVault: Sendable {
                 guard creates else { return nil }
                 try home.prepare()
             }
-            vault = try file.openOrCreate { () throws in
-                let given = try ChallengeController.asked(passphrase)
-                remembered.withLock { $0 = given }
-                return given
+            var refusal: ChallengeError?
+            do {
+                vault = try file.openOrCreate { () throws in
+                    do throws(ChallengeError) {
+                        let given = try ChallengeController.asked(passphrase)
+                        remembered.withLock { $0 = given }
+                        return given
+                    } catch {
+                        refusal = error
+                        throw error
+                    }
+                }
+            } catch {
+                throw refusal ?? error
             }
             return vault
         }
