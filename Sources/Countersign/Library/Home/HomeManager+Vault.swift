@@ -80,7 +80,8 @@ extension HomeManager {
     /// `valueFaulty` if the passphrase is empty.
     public func rekeyVault(passphrase: Password?) async throws {
         guard passphrase?.secret.count != 0 else {
-            throw ChallengeError(.valueFaulty, "the new passphrase is empty", hint: "pass nil for a key file", fault: .caller)
+            throw ChallengeError(
+                .valueFaulty, "the new passphrase is empty", hint: "pass nil for a key file", fault: .caller)
         }
         try await vault.withOpenVault { vault in
             do {
