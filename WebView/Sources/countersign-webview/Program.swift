@@ -98,7 +98,7 @@ final class Program {
         case .answerMessage(let id, let answer):
             try PageMessagePolicy.checkAnswer(answer)
             try opened().answer(id: id, answer)
-        case .reportSession: try opened().reportSession()
+        case .reportSession: try opened().reportSessionWithResponse()
         case .addCookies(let cookies):
             let window = try opened()
             try SessionCookies.check(cookies, for: window.hosts)

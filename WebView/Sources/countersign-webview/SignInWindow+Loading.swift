@@ -36,7 +36,10 @@ extension SignInWindow {
         case WEBKIT_LOAD_STARTED:
             showMessage("")
             if let event = progress.started(url: url) { program.report(event) }
+        case WEBKIT_LOAD_REDIRECTED: reportAwaitedSession()
         case WEBKIT_LOAD_COMMITTED:
+            progress.committed()
+            reportAwaitedSession()
             hasHeaders = false
             bridge.forget()
             showOrigin(webkit_web_view_get_uri(view).map { String(cString: $0) } ?? "")
@@ -45,6 +48,7 @@ extension SignInWindow {
                 program.report(event)
                 captureCookies()
             }
+            reportAwaitedSession()
         default: break
         }
     }
@@ -66,6 +70,7 @@ extension SignInWindow {
             program.report(event)
             showMessage("The page could not be loaded: \(message)")
         }
+        reportAwaitedSession()
     }
 
     private static func withoutSecrets(_ text: UnsafePointer<CChar>?) -> String {

@@ -19,6 +19,8 @@ final class SignInWindow {
     /// The configuration profiles of the window.
     private(set) lazy var profiles = ProfileDownloads(of: self)
     private var reportedCookies: [Cookie]?
+    /// Whether the session is to be reported once a response has arrived.
+    private var isSessionAwaited = false
     /// How many times cookies are being stored, and the page that is loaded when they are.
     private var storing = 0
     private var nextPage: PageRequest?
@@ -132,6 +134,21 @@ final class SignInWindow {
 
     /// The hosts whose pages the window may show.
     var hosts: [String] { signIn.policy.allowedOrigins.map(\.host) }
+
+    /// Reports the session with the cookies of a response that is on its way, which asks for a second window.
+    func reportSessionWithResponse() {
+        guard progress.awaitsResponse else { return reportSession() }
+        isSessionAwaited = true
+        // It may have arrived already, and the one to another request is awaited.
+        after(.seconds(2)) { [weak self] in self?.reportAwaitedSession() }
+    }
+
+    /// A response has arrived, or none will.
+    func reportAwaitedSession() {
+        guard isSessionAwaited else { return }
+        isSessionAwaited = false
+        reportSession()
+    }
 
     func reportSession(done: @escaping () -> Void = {}) {
         session.cookies.all { [self] cookies in

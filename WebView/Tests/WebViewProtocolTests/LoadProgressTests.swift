@@ -15,6 +15,21 @@ struct LoadProgressTests {
         #expect(progress.finished(url: "a") == .loadFinished(url: "a"))
     }
 
+    @Test func aResponseIsAwaitedUntilThePageIsShownOrTheLoadEnds() {
+        let ends: [(inout LoadProgress) -> Void] = [
+            { $0.committed() }, { _ = $0.finished(url: "a") },
+            { _ = $0.failed(url: "a", code: .network, message: "m") },
+        ]
+        for end in ends {
+            var progress = LoadProgress()
+            #expect(!progress.awaitsResponse)
+            _ = progress.started(url: "a")
+            #expect(progress.awaitsResponse)
+            end(&progress)
+            #expect(!progress.awaitsResponse)
+        }
+    }
+
     @Test func aCancelledLoadIsNoEvent() {
         var progress = LoadProgress()
         _ = progress.started(url: "a")
