@@ -91,6 +91,7 @@ let package = Package(
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
+        module("Routing", ["Parents", "PAC", "SitePolicy", "Challenges"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
@@ -118,19 +119,18 @@ let package = Package(
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
+        module("Upstream", ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "Answering", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy", "Certificates",
-                "Cookies",
-                "Challenges", "Cryptography", "CLinux",
+                "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn", "DeviceManagement",
-                "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "Countersign", "Proxy", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
+                "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["CountersignNIO", "Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -156,7 +156,7 @@ let package = Package(
                 [
                     "CountersignNIO", "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo",
                     "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode", "PAC",
+                    "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents", "Routing", "PAC",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function

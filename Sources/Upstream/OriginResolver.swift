@@ -43,6 +43,11 @@ package final class OriginResolver: Resolver, Sendable {
 
     package func cancelQueries() {}
 
+    /// The first address as text; nil if there is none.
+    func firstAddress(of host: String, port: Int) -> EventLoopFuture<String?> {
+        addresses(of: host, port: port).map { $0.first?.ipAddress }
+    }
+
     private func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
         if HostText.isLoopbackName(host) {
             return loop.makeCompletedFuture {

@@ -79,6 +79,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
+    @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
 
@@ -120,6 +121,8 @@ struct ServeCommand: AsyncParsableCommand {
         spool.apply(to: &configuration, home)
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
+        let routes = try parents.finder()
+        for fault in await routes?.load() ?? [] { Console.warning(fault) }
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
@@ -148,7 +151,8 @@ struct ServeCommand: AsyncParsableCommand {
             hasControlSocket: true, inheritedControlSocket: inherited?.control,
             isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.report,
-            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, logger: logger)
+            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
+            logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()
