@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignPAC
+package import CountersignChallenges
+package import CountersignPAC
 package import CountersignParents
 import CountersignSitePolicy
 import Synchronization

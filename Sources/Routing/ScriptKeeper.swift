@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignPAC
-package import CountersignParents
+import CountersignParents
 import Synchronization
 
 /// Keeps one proxy auto-configuration script, and its results. Concurrent questions about one view are one.
