@@ -21,6 +21,7 @@ struct RouteCommand: AsyncParsableCommand {
               countersign route --parent pac:/etc/proxy.pac --json https://git.corp.example/
             """)
 
+    @OptionGroup var homeOption: HomeOption
     @OptionGroup var parents: ParentOptions
     @OptionGroup var output: JSONOption
 
@@ -35,10 +36,8 @@ struct RouteCommand: AsyncParsableCommand {
     func run() async throws {
         let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
         let hops: [Route.Candidate]
-        if let finder = try parents.finder() {
-            if let fault = await finder.load().first {
-                throw CountersignError(.configuration, fault)
-            }
+        if let finder = try parents.finder(try homeOption.located()) {
+            for fault in await finder.load() { Console.warning(fault) }
             hops = try await finder.findRoute(to: url.origin, path: url.path)
         } else {
             hops = [Route.Candidate(.direct, .noParent)]

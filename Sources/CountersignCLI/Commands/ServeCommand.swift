@@ -5,6 +5,7 @@ import Countersign
 import CountersignNIO
 import CountersignCLinux
 import CountersignProxy
+import CountersignRouting
 import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
@@ -121,8 +122,7 @@ struct ServeCommand: AsyncParsableCommand {
         spool.apply(to: &configuration, home)
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
-        let routes = try parents.finder()
-        for fault in await routes?.load() ?? [] { Console.warning(fault) }
+        let routes = try await parents.loadedFinder(home)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
@@ -161,7 +161,9 @@ struct ServeCommand: AsyncParsableCommand {
             // A process that is replaced reports that itself: systemd listens only to the main process.
             ServiceManager.notify("READY=1")
         }
-        await Self.waitForStop(runtime, log, keeper)
+        let upkeep = Task { await routes?.run() }
+        defer { upkeep.cancel() }
+        await Self.waitForStop(runtime, log, keeper, routes)
     }
 
     /// Answers for `explain` and `test`.
@@ -184,7 +186,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Handles signals; returns after the proxy has stopped.
-    private static func waitForStop(_ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper) async {
+    private static func waitForStop(
+        _ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper, _ routes: RouteFinder?
+    ) async {
         let (events, event) = AsyncStream.makeStream(of: Event.self)
         let signals = Task {
             for await arrival in SignalWatch.arrivals() { event.yield(.signal(arrival)) }
@@ -201,6 +205,7 @@ struct ServeCommand: AsyncParsableCommand {
             case .signal(let arrival) where arrival.number == SIGHUP:
                 runtime.reload()
                 reopen(log)
+                Task { for fault in await routes?.load() ?? [] { Console.log("warning", fault) } }
             case .signal(let arrival) where arrival.number == SIGUSR2:
                 if !isStopping, !hasSuccessor { requestRestart(keeper) }
             case .signal where hasSuccessor && !isHastened:
