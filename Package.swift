@@ -133,7 +133,7 @@ let package = Package(
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
+                "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
                 "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(

@@ -47,7 +47,8 @@ package enum ControlRoutes {
         state.withLock { if case .found(let routes) = $0 { routes } else { nil } }
     }
 
-    private static func finder() async throws(ParentsError) -> (any RouteFinding)? {
+    /// The routes; nil if every connection is direct.
+    package static func finder() async throws(ParentsError) -> (any RouteFinding)? {
         guard case .waiting(let source) = state.withLock({ $0 }) else { return current }
         let routes = try await source()
         state.withLock { $0 = .found(routes) }

@@ -48,6 +48,7 @@ package final class RouteFinder: RouteFinding {
 
     /// Loads the scripts, or loads them again, and forgets what was found out about the network. A script that cannot
     /// be loaded keeps its former contents. Returns a sentence for each that has a fault.
+    @discardableResult
     package func load() async -> [String] {
         var faults: [String] = []
         for (source, script) in scripts {
@@ -67,6 +68,15 @@ package final class RouteFinder: RouteFinding {
             state.chooser.networkChanged()
             state.version &+= 1
         }
+    }
+
+    /// Logs a sentence unless it is the last one about the script.
+    private func logOnce(_ sentence: String?, about source: ScriptSource) {
+        let isNew = state.withLock { state in
+            defer { state.faults[source] = sentence }
+            return state.faults[source] != sentence
+        }
+        if isNew, let sentence { log(sentence) }
     }
 
     private static func sentence(_ source: ScriptSource, _ error: ScriptError) -> String {
@@ -92,13 +102,8 @@ package final class RouteFinder: RouteFinding {
     package func keepFresh(at now: ContinuousClock.Instant) async {
         for (source, script) in scripts where script.isDue(at: now) {
             let loaded = await script.load()
-            let sentence = loaded.fault.map { Self.sentence(source, $0) }
-            let isNews = state.withLock { state in
-                if loaded.isNew { state.version &+= 1 }
-                defer { state.faults[source] = sentence }
-                return state.faults[source] != sentence
-            }
-            if isNews, let sentence { log(sentence) }
+            if loaded.isNew { state.withLock { $0.version &+= 1 } }
+            logOnce(loaded.fault.map { Self.sentence(source, $0) }, about: source)
         }
         for parent in state.withLock({ $0.chooser.probesDue(at: now) }) where await connect(parent) {
             log("the parent \(parent) can be used again")
@@ -134,7 +139,7 @@ package final class RouteFinder: RouteFinding {
             case .success(let result)?: results[source] = result
             case .failure(let error)?:
                 faults.append("the script \(source): \(error.reason)")
-                log("--parent: the script \(source): \(error.reason)")
+                logOnce(Self.sentence(source, error), about: source)
             case nil: break
             }
         }

@@ -41,7 +41,7 @@ final class Scene: Sendable {
         script.withLock { $0 = .success(ScriptContents(Array(text.utf8), lifetime: lifetime)) }
     }
 
-    func serve(_ error: String) { script.withLock { $0 = .failure(ScriptError(error)) } }
+    func fail(_ error: String) { script.withLock { $0 = .failure(ScriptError(error)) } }
 
     private static func program() throws -> WorkerProgram {
         let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL

@@ -66,7 +66,7 @@ import Testing
         scene.serve(Self.choice)
         await (try scene.finder(["pac:https://pac.example/proxy.pac"])).load()
         #expect(scene.stored.withLock { $0 } == Array(Self.choice.utf8))
-        scene.serve("no connection to pac.example")
+        scene.fail("no connection to pac.example")
         let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
         #expect(
             await finder.load() == [
@@ -122,12 +122,12 @@ import Testing
         scene.serve(Self.choice)
         let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
         await finder.load()
-        scene.serve("no connection to pac.example")
+        scene.fail("no connection to pac.example")
         for minutes in [11, 20, 30] { await finder.keepFresh(at: .now + .seconds(60 * minutes)) }
         #expect(scene.logged.withLock { $0.count } == 1)
         scene.serve(Self.choice)
         await finder.keepFresh(at: .now + .seconds(3600))
-        scene.serve("no connection to pac.example")
+        scene.fail("no connection to pac.example")
         await finder.keepFresh(at: .now + .seconds(7200))
         #expect(scene.logged.withLock { $0.count } == 2)
     }

@@ -117,7 +117,7 @@ struct ExecCommand: AsyncParsableCommand {
     /// A proxy in the home's running server if that has the vault open, so that nobody is asked for the passphrase. It
     /// neither writes an access log nor admits other users.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
-        guard parents.parent.isEmpty, parents.noProxy == nil, !secrets.passwordStdin, logOptions.accessLog == nil,
+        guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
             allowedUsers.allowUser.isEmpty, let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.

@@ -27,6 +27,20 @@ struct ParentOptions: ParsableArguments {
         try Self.finder(home, parent, noProxy, ProcessInfo.processInfo.environment)
     }
 
+    /// The hops for a URL by these options; if there are none, those of the home's running server. Throws
+    /// ``ParentsError``.
+    func route(to url: String, _ home: Home) throws -> [RouteHop] {
+        if !isGiven, let route = try RouteHop.all(to: url, byServerOf: home) { return route }
+        let finder = try finder(home)
+        return try Blocking.run {
+            for fault in await finder?.load() ?? [] { Console.warning(fault) }
+            return try await RouteHop.all(to: url, finder)
+        }
+    }
+
+    /// Whether the command line or a variable contains one of them.
+    var isGiven: Bool { !parent.isEmpty || noProxy != nil }
+
     /// Makes the process's own requests go the same way.
     func loadedFinder(_ home: Home) async throws(ParentsError) -> RouteFinder? {
         let finder = try finder(home)

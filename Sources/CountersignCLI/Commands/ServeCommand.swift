@@ -150,7 +150,7 @@ struct ServeCommand: AsyncParsableCommand {
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, inheritedControlSocket: inherited?.control,
             isAccepting: inherited?.replacesProcess != true,
-            reporter: askPassphrase ? nil : Self.report,
+            reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
             logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
@@ -167,13 +167,17 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Answers for `explain` and `test`.
-    private static let report: PolicyReporter = { question, keeper, isAbandoned in
-        switch question {
-        case .explain(let url):
-            return try ExplainCommand.report(try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper)
-        case .test(let url):
-            let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
-            return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper) }
+    private static func reporter(_ routes: RouteFinder?) -> PolicyReporter {
+        { question, keeper, isAbandoned in
+            switch question {
+            case .explain(let url):
+                let route = try Blocking.run { try await RouteHop.all(to: url, routes) }
+                return try ExplainCommand.report(
+                    try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper, route: route)
+            case .test(let url):
+                let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
+                return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper, routes) }
+            }
         }
     }
 
