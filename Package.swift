@@ -215,7 +215,8 @@ let package = Package(
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests(
-            "UpstreamTests", ["Upstream", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+            "UpstreamTests",
+            ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
             [

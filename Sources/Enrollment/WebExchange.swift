@@ -25,8 +25,8 @@ package struct WebExchange: Sendable {
     package var responseBytes = 256 << 10
     /// Whether nobody is harmed if others read the exchange or answer it, so that it may be plain http.
     package var isPublic = false
-    /// Whether it must not go through a parent proxy.
-    package var isDirect = false
+    /// The hops of its route; nil for those of ``ControlRoutes``.
+    package var route: CurlRoute?
 
     package init(_ origin: Origin, target: String) {
         self.origin = origin
@@ -131,7 +131,7 @@ private struct WebHandle: ~Copyable {
             }
         }
         lines = csn_curl_slist_append(lines, "Expect:")
-        let route = try CurlRoute(exchange)
+        let route = try exchange.route ?? CurlRoute(for: exchange.origin, path: exchange.target)
         try settings(exchange)
         try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
         try transfer.listen(on: handle)
@@ -172,10 +172,6 @@ private struct WebHandle: ~Copyable {
 }
 
 extension CurlRoute {
-    fileprivate init(_ exchange: WebExchange) throws(EnrollmentError) {
-        if exchange.isDirect { self = .direct } else { try self.init(for: exchange.origin, path: exchange.target) }
-    }
-
     /// The route of a request. Throws `unreachable`.
     init(for origin: Origin, path: String) throws(EnrollmentError) {
         do throws(ParentsError) {

@@ -22,6 +22,8 @@ package struct StatusFetch: Sendable {
     let mayBeLocal: Bool
     /// The ports on which this process listens.
     let ownPorts: Set<UInt16>
+    /// The hops of its route; nil for those of ``ControlRoutes``.
+    var route: CurlRoute?
 
     /// The largest list. One of 20 MiB has about half a million entries.
     package static let listLimitBytes = 20 << 20
@@ -39,7 +41,7 @@ package struct StatusFetch: Sendable {
         let received = Received(self)
         let route: CurlRoute
         do throws(ParentsError) {
-            route = try CurlRoute(to: target.origin, path: "/")
+            route = try self.route ?? CurlRoute(to: target.origin, path: "/")
         } catch {
             return .failure(.failed(error.detail))
         }

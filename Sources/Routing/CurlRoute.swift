@@ -11,7 +11,7 @@ package struct CurlRoute: Sendable {
 
     package static let direct = CurlRoute(hops: [.direct])
 
-    init(hops: [NextHop]) { self.hops = hops }
+    package init(hops: [NextHop]) { self.hops = hops }
 
     /// Blocks, as ``ControlRoutes``.
     package init(to origin: Origin, path: String) throws(ParentsError) {

@@ -80,7 +80,7 @@ package struct ScriptReading: Sendable {
             var exchange = WebExchange(url.origin, target: url.path)
             exchange.responseBytes = Self.limitBytes
             exchange.isPublic = true
-            exchange.isDirect = true
+            exchange.route = .direct
             exchange.fields.append(
                 ("Accept", Secret(utf8: "application/x-ns-proxy-autoconfig, application/javascript, */*;q=0.5")))
             let request = exchange
