@@ -91,21 +91,25 @@ let package = Package(
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
-        module("Routing", ["Parents", "PAC", "SitePolicy", "Challenges"], settings: internalImports),
+        module(
+            "Routing", ["Parents", "PAC", "SitePolicy", "Challenges", "CCurl"], settings: internalImports),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
-        module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module(
+            "Enrollment",
+            ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
             [
                 "DeviceManagement", "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates",
                 "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
-        module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
+        module(
+            "Revocation", ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
         module(
             "Answering",
@@ -114,8 +118,8 @@ let package = Package(
             "Countersign",
             [
                 "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate", "Vault",
-                "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
-                "COpenSSL", "CLinux",
+                "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
@@ -129,7 +133,7 @@ let package = Package(
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
+                "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
                 "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
@@ -188,6 +192,9 @@ let package = Package(
         tests("ParentsTests", ["Parents", "TestOrigin", "SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         tests(
             "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
+        tests(
+            "RoutingTests",
+            ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "SitePolicy", "Challenges", "Cryptography"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "SitePolicy", "Challenges"]),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignPAC
+package import CountersignParents
 import Dispatch
 import Glibc
 
 /// The look-ups that scripts ask for, by the system's resolver, on threads that may block.
-enum HostLookUps {
+package enum HostLookUps {
     private static let queue = DispatchQueue(label: "countersign.look-ups", attributes: .concurrent)
 
     static let resolve: PACEvaluator.Resolver = { lookUp, done in
@@ -21,6 +22,34 @@ enum HostLookUps {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume(returning: body()) }
         }
+    }
+
+    /// Whether the parent accepts a TCP connection within five seconds.
+    package static let accepts: @Sendable (ParentProxy) async -> Bool = { parent in
+        await blocking { accepts(parent.host.text, parent.port, milliseconds: 5000) }
+    }
+
+    private static func accepts(_ host: String, _ port: UInt16, milliseconds: Int32) -> Bool {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0 else { return false }
+        defer { freeaddrinfo(list) }
+        var next = list
+        while let entry = next?.pointee {
+            next = entry.ai_next
+            let flags = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+            let descriptor = socket(entry.ai_family, flags, 0)
+            guard descriptor >= 0 else { continue }
+            defer { close(descriptor) }
+            if connect(descriptor, entry.ai_addr, entry.ai_addrlen) == 0 { return true }
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard errno == EINPROGRESS, poll(&waiting, 1, milliseconds) == 1 else { continue }
+            var reason: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &reason, &length) == 0, reason == 0 { return true }
+        }
+        return false
     }
 
     private static func addresses(of name: String) -> [String] {
@@ -42,7 +71,7 @@ enum HostLookUps {
     }
 
     /// Without loopback and link-local addresses.
-    private static func ownAddresses() -> [String] {
+    static func ownAddresses() -> [String] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
         defer { freeifaddrs(list) }

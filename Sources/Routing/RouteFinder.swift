@@ -16,25 +16,29 @@ package final class RouteFinder: RouteFinding {
     private let settings: ParentSettings
     private let scripts: [ScriptSource: ScriptKeeper]
     private let state = Mutex(State())
+    private let connect: @Sendable (ParentProxy) async -> Bool
     private let log: @Sendable (String) -> Void
 
     private struct State {
         var chooser = RouteChooser()
         var version: UInt64 = 0
+        /// The sentence that was logged last about each script.
+        var faults: [ScriptSource: String] = [:]
     }
 
-    /// `read` returns the contents of a script, on a thread that may block; an error is one sentence. `log` gets a
-    /// sentence about what goes wrong in the background.
+    /// An error of `read` is one sentence. `storage` keeps the last good copies. `connect` tells whether a parent
+    /// accepts a connection. `log` gets a sentence about what goes wrong in the background.
     package init(
-        _ settings: ParentSettings, worker: WorkerProgram = .ownExecutable,
-        read: @escaping @Sendable (ScriptSource) -> Result<[UInt8], ScriptError>,
-        log: @escaping @Sendable (String) -> Void
+        _ settings: ParentSettings, worker: WorkerProgram = .ownExecutable, storage: ScriptStorage = .none,
+        connect: @escaping @Sendable (ParentProxy) async -> Bool = HostLookUps.accepts,
+        read: @escaping ScriptReader, log: @escaping @Sendable (String) -> Void
     ) {
         self.settings = settings
+        self.connect = connect
         self.log = log
         var scripts: [ScriptSource: ScriptKeeper] = [:]
         for case .script(let source) in settings.sources {
-            scripts[source] = ScriptKeeper(source, worker: worker, read: read)
+            scripts[source] = ScriptKeeper(source, worker: worker, storage: storage, read: read)
         }
         self.scripts = scripts
     }
@@ -42,23 +46,68 @@ package final class RouteFinder: RouteFinding {
     /// Whether every connection is direct.
     package var isDirect: Bool { settings.sources.isEmpty }
 
-    /// Loads the scripts, or loads them again. One that cannot be loaded keeps its former contents. Returns a sentence
-    /// for each that has a fault.
+    /// Loads the scripts, or loads them again, and forgets what was found out about the network. A script that cannot
+    /// be loaded keeps its former contents. Returns a sentence for each that has a fault.
+    @discardableResult
     package func load() async -> [String] {
         var faults: [String] = []
         for (source, script) in scripts {
-            if let error = await script.load() { faults.append("--parent: the script \(source): \(error.reason)") }
+            guard let error = await script.load().fault else { continue }
+            let sentence = Self.sentence(source, error)
+            state.withLock { $0.faults[source] = sentence }
+            faults.append(sentence)
         }
-        networkChanged()
+        forgetNetwork()
         return faults.sorted()
     }
 
     /// What was found out about parents and through look-ups no longer holds.
-    package func networkChanged() {
+    package func forgetNetwork() {
         for script in scripts.values { script.forget() }
         state.withLock { state in
             state.chooser.networkChanged()
             state.version &+= 1
+        }
+    }
+
+    /// Logs a sentence unless it is the last one about the script.
+    private func logOnce(_ sentence: String?, about source: ScriptSource) {
+        let isNew = state.withLock { state in
+            defer { state.faults[source] = sentence }
+            return state.faults[source] != sentence
+        }
+        if isNew, let sentence { log(sentence) }
+    }
+
+    private static func sentence(_ source: ScriptSource, _ error: ScriptError) -> String {
+        "--parent: the script \(source): \(error.reason)"
+    }
+
+    // MARK: In the background
+
+    /// Reads scripts again and probes dead parents, and notices changes of the network, until the task is cancelled.
+    package func run() async {
+        let watch = NetworkWatch { [weak self] in
+            guard let self else { return }
+            log("the network has changed; routes are computed again")
+            Task { for fault in await self.load() { self.log(fault) } }
+        }
+        defer { watch?.stop() }
+        while (try? await Task.sleep(for: Self.interval)) != nil { await keepFresh(at: .now) }
+    }
+
+    private static let interval = Duration.seconds(15)
+
+    /// Does what is due. A fault of a script is logged once, until it changes.
+    package func keepFresh(at now: ContinuousClock.Instant) async {
+        for (source, script) in scripts where script.isDue(at: now) {
+            let loaded = await script.load()
+            if loaded.isNew { state.withLock { $0.version &+= 1 } }
+            logOnce(loaded.fault.map { Self.sentence(source, $0) }, about: source)
+        }
+        for parent in state.withLock({ $0.chooser.probesDue(at: now) }) where await connect(parent) {
+            log("the parent \(parent) can be used again")
+            parentAnswered(parent)
         }
     }
 
@@ -90,7 +139,7 @@ package final class RouteFinder: RouteFinding {
             case .success(let result)?: results[source] = result
             case .failure(let error)?:
                 faults.append("the script \(source): \(error.reason)")
-                log("--parent: the script \(source): \(error.reason)")
+                logOnce(Self.sentence(source, error), about: source)
             case nil: break
             }
         }

@@ -8,8 +8,15 @@ import Synchronization
 final class ScriptKeeper: Sendable {
     typealias Outcome = Result<ScriptResult, ScriptError>
 
+    /// What an attempt to load the script has changed.
+    struct Loaded: Equatable {
+        let isNew: Bool
+        let fault: ScriptError?
+    }
+
     private let source: ScriptSource
-    private let read: @Sendable (ScriptSource) -> Result<[UInt8], ScriptError>
+    private let read: ScriptReader
+    private let storage: ScriptStorage
     private let evaluator: PACEvaluator
     private let state = Mutex(State())
 
@@ -17,47 +24,77 @@ final class ScriptKeeper: Sendable {
         var cache = DecisionCache()
         /// Counts the loads, so that a result of an earlier script is not stored.
         var load = 0
-        /// Why there is no script yet; nil if there is one.
-        var fault: ScriptError? = ScriptError("it has not been loaded")
+        /// The script that is loaded; nil if there is none yet.
+        var script: [UInt8]?
+        /// Why there is none.
+        var fault = ScriptError("it has not been loaded")
+        var due = ContinuousClock.now
         var waiting: [ScriptView: [CheckedContinuation<Outcome, Never>]] = [:]
     }
 
-    init(
-        _ source: ScriptSource, worker: WorkerProgram,
-        read: @escaping @Sendable (ScriptSource) -> Result<[UInt8], ScriptError>
-    ) {
+    init(_ source: ScriptSource, worker: WorkerProgram, storage: ScriptStorage, read: @escaping ScriptReader) {
         self.source = source
         self.read = read
+        self.storage = storage
         evaluator = PACEvaluator(program: worker, resolver: HostLookUps.resolve)
     }
 
-    /// Reads and loads the script. If that fails, the former one stays; returns why.
-    func load() async -> ScriptError? {
+    /// Reads and loads the script. If that fails, the former one stays, or the stored one takes its place.
+    func load() async -> Loaded {
         let (source, read) = (source, read)
-        let contents = await HostLookUps.blocking { read(source) }
-        let fault: ScriptError?
-        switch contents {
+        let fault: ScriptError
+        switch await HostLookUps.blocking({ read(source) }) {
         case .failure(let error): fault = error
-        case .success(let script):
-            fault = await withCheckedContinuation { continuation in
-                evaluator.load(script, clock: .now()) { result in
-                    if case .failure(let error) = result {
-                        continuation.resume(returning: ScriptError(error.detail))
-                    } else {
-                        continuation.resume(returning: nil)
-                    }
+        case .success(let contents):
+            guard let error = await load(contents.bytes) else {
+                let storage = storage
+                await HostLookUps.blocking { storage.write(source, contents.bytes) }
+                return begin(with: contents.bytes, lifetime: contents.lifetime)
+            }
+            fault = error
+        }
+        if state.withLock({ $0.script == nil }) {
+            let storage = storage
+            if let stored = await HostLookUps.blocking({ storage.read(source) }), await load(stored) == nil {
+                let isNew = begin(with: stored, lifetime: ScriptContents.retry).isNew
+                return Loaded(isNew: isNew, fault: ScriptError("\(fault.reason); the last good copy is used"))
+            }
+        }
+        return state.withLock { state in
+            state.due = .now + ScriptContents.retry
+            state.fault = fault
+            return Loaded(
+                isNew: false,
+                fault: state.script == nil ? fault : ScriptError("\(fault.reason); the last good copy is used"))
+        }
+    }
+
+    /// Whether the script has to be read again.
+    func isDue(at now: ContinuousClock.Instant) -> Bool { state.withLock { $0.due <= now } }
+
+    /// Why the engine does not load it; nil if it does. The script that is loaded already is not loaded again.
+    private func load(_ script: [UInt8]) async -> ScriptError? {
+        if state.withLock({ $0.script == script }) { return nil }
+        return await withCheckedContinuation { continuation in
+            evaluator.load(script, clock: .now()) { result in
+                if case .failure(let error) = result {
+                    continuation.resume(returning: ScriptError(error.detail))
+                } else {
+                    continuation.resume(returning: nil)
                 }
             }
         }
+    }
+
+    private func begin(with script: [UInt8], lifetime: Duration) -> Loaded {
         state.withLock { state in
-            guard let fault else {
-                state.fault = nil
-                state.load += 1
-                return state.cache.removeAll()
-            }
-            if state.fault != nil { state.fault = fault }
+            state.due = .now + lifetime
+            guard state.script != script else { return Loaded(isNew: false, fault: nil) }
+            state.script = script
+            state.load += 1
+            state.cache.removeAll()
+            return Loaded(isNew: true, fault: nil)
         }
-        return fault
     }
 
     /// Results may have changed with the network.
@@ -81,7 +118,7 @@ final class ScriptKeeper: Sendable {
             }
             let next = state.withLock { state -> Next in
                 if let known = state.cache.result(for: view, at: .now) { return .resume(.success(known)) }
-                if let fault = state.fault { return .resume(.failure(fault)) }
+                guard state.script != nil else { return .resume(.failure(state.fault)) }
                 let isFirst = state.waiting[view] == nil
                 state.waiting[view, default: []].append(continuation)
                 return isFirst ? .ask(load: state.load) : .wait

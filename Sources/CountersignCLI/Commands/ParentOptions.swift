@@ -10,9 +10,9 @@ import FoundationEssentials
 struct ParentOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Go out through this parent proxy: http://HOST:PORT, socks5://HOST, socks5h://HOST, pac:FILE, system (the "
-                + "proxy variables) or direct. May be repeated; the next one is used if one cannot be reached. "
-                + "(default: $COUNTERSIGN_PARENT, else direct)",
+            "Go out through this parent proxy: http://HOST:PORT, socks5://HOST, socks5h://HOST, pac:URL, pac:FILE, "
+                + "wpad (DNS only), system (the proxy variables) or direct. May be repeated; the next one is used if "
+                + "one cannot be reached. (default: $COUNTERSIGN_PARENT, else direct)",
             valueName: "parent"))
     var parent: [String] = []
 
@@ -23,35 +23,57 @@ struct ParentOptions: ParsableArguments {
     var noProxy: String?
 
     /// Nil if every connection is direct. Throws ``ParentsError``.
-    func finder() throws -> RouteFinder? {
-        let environment = ProcessInfo.processInfo.environment
-        let parents = parent.isEmpty ? environment["COUNTERSIGN_PARENT"].map { [$0] } ?? [] : parent
-        let settings = try ParentSettings(
-            parents: parents.filter { !$0.isEmpty },
-            noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "", environment: environment)
-        guard !settings.sources.isEmpty else { return nil }
-        for source in settings.sources {
-            switch source {
-            case .script(.url), .script(.wpad):
-                throw ParentsError(
-                    .unsupportedKind, "--parent: a script is read from a file only, not from the network",
-                    hint: "download it, and pass --parent pac:FILE")
-            case .hop(.parent(let parent)) where parent.kind == .https:
-                throw ParentsError(
-                    .unsupportedKind, "--parent: \(parent): TLS to a parent is not supported",
-                    hint: "use http:// if the parent has a port without TLS")
-            case .hop, .script, .system: break
-            }
-        }
-        return RouteFinder(settings, read: Self.read) { Console.log("warning", $0) }
+    func finder(_ home: Home) throws(ParentsError) -> RouteFinder? {
+        try Self.finder(home, parent, noProxy, ProcessInfo.processInfo.environment)
     }
 
-    private static func read(_ source: ScriptSource) -> Result<[UInt8], ScriptError> {
-        guard case .file(let path) = source else { return .failure(ScriptError("it is not a file")) }
-        do {
-            return .success(try HomeFile(path: path).read(upTo: 1 << 20))
-        } catch {
-            return .failure(ScriptError("\(error.detail)"))
+    /// The hops for a URL by these options; if there are none, those of the home's running server. Throws
+    /// ``ParentsError``.
+    func route(to url: String, _ home: Home) throws -> [RouteHop] {
+        if !isGiven, let route = try RouteHop.all(to: url, byServerOf: home) { return route }
+        let finder = try finder(home)
+        return try Blocking.run {
+            for fault in await finder?.load() ?? [] { Console.warning(fault) }
+            return try await RouteHop.all(to: url, finder)
         }
+    }
+
+    /// Whether the command line or a variable contains one of them.
+    var isGiven: Bool { !parent.isEmpty || noProxy != nil }
+
+    /// Makes the process's own requests go the same way.
+    func loadedFinder(_ home: Home) async throws(ParentsError) -> RouteFinder? {
+        let finder = try finder(home)
+        for fault in await finder?.load() ?? [] { Console.warning(fault) }
+        ControlRoutes.use(finder)
+        return finder
+    }
+
+    /// Makes the requests of a command without these options go where the variables say. They are read when there is a
+    /// request.
+    static func useVariables(_ environment: [String: String], _ home: Home) {
+        guard environment["COUNTERSIGN_PARENT"]?.isEmpty == false else { return }
+        ControlRoutes.use { () throws(ParentsError) in
+            let finder = try finder(home, [], nil, environment)
+            for fault in await finder?.load() ?? [] { Console.warning(fault) }
+            return finder
+        }
+    }
+
+    private static func finder(
+        _ home: Home, _ parents: [String], _ noProxy: String?, _ environment: [String: String]
+    ) throws(ParentsError) -> RouteFinder? {
+        let given = parents.isEmpty ? [environment["COUNTERSIGN_PARENT"] ?? ""] : parents
+        let settings = try ParentSettings(
+            parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "",
+            environment: environment)
+        guard !settings.sources.isEmpty else { return nil }
+        for case .hop(.parent(let parent)) in settings.sources where parent.kind == .https {
+            throw ParentsError(
+                .unsupportedKind, "--parent: \(parent): TLS to a parent is not supported",
+                hint: "use http:// if the parent has a port without TLS")
+        }
+        let scripts = ScriptReading(home: home)
+        return RouteFinder(settings, storage: scripts.storage, read: scripts.read) { Console.log("warning", $0) }
     }
 }

@@ -139,7 +139,7 @@ package final class ProxyRuntime: Sendable {
         self.ownRenewals = ownRenewals
         self.group = group
         ownsGroup = shared == nil
-        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, logger: logger)
+        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, routes: routes, logger: logger)
         control =
             hasControlSocket
             ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket) : nil
