@@ -205,7 +205,12 @@ let package = Package(
         tests(
             "TLSTests", ["ChannelTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
-        tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
+        tests(
+            "EnrollmentTests",
+            [
+                "Enrollment", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Challenges",
+                "Cryptography",
+            ]),
         tests(
             "SignInTests",
             [
@@ -213,7 +218,9 @@ let package = Package(
                 "Cryptography",
             ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
-        tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
+        tests(
+            "RevocationTests",
+            ["Revocation", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Cryptography"]),
         tests(
             "UpstreamTests",
             ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),

@@ -131,7 +131,12 @@ private struct WebHandle: ~Copyable {
             }
         }
         lines = csn_curl_slist_append(lines, "Expect:")
-        let route = try exchange.route ?? CurlRoute(for: exchange.origin, path: exchange.target)
+        let route: CurlRoute
+        if let given = exchange.route {
+            route = given
+        } else {
+            route = try CurlRoute(for: exchange.origin, path: exchange.target)
+        }
         try settings(exchange)
         try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
         try transfer.listen(on: handle)

@@ -41,7 +41,7 @@ package struct StatusFetch: Sendable {
         let received = Received(self)
         let route: CurlRoute
         do throws(ParentsError) {
-            route = try self.route ?? CurlRoute(to: target.origin, path: "/")
+            if let given = self.route { route = given } else { route = try CurlRoute(to: target.origin, path: "/") }
         } catch {
             return .failure(.failed(error.detail))
         }
