@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignParents
+import CountersignRouting
+import CountersignSitePolicy
 import CountersignTestOrigin
 import Foundation
 import Testing
@@ -24,6 +27,28 @@ struct StatusFetchTests {
         #expect(request.method == "GET" && request.path == "/a.crl?x=1" && request.body.isEmpty)
         let names = request.fields.compactMap { $0.split(separator: ":").first.map { $0.lowercased() } }
         #expect(Set(names) == ["host", "user-agent", "accept"], "\(request.fields)")
+    }
+
+    @Test func aParentIsAskedForNamesAndPublicAddressesOnly() throws {
+        let parent = try StatusServer { _ in .body([6]) }
+        let hop = NextHop.parent(
+            ParentProxy(.http, try HostName(canonicalizing: "127.0.0.1", for: .forwarded), UInt16(parent.port)))
+        func fetch(_ url: String, mayBeLocal: Bool) throws -> Result<[UInt8], FetchFault> {
+            StatusFetch(
+                target: try FetchTarget(url: url), request: nil, mayBeLocal: mayBeLocal, ownPorts: [],
+                route: CurlRoute(hops: [hop])
+            ).run()
+        }
+        #expect(try fetch("http://crl.corp.invalid/a.crl", mayBeLocal: false) == .success([6]))
+        #expect(parent.requests.map(\.path) == ["http://crl.corp.invalid/a.crl"])
+        for host in ["10.0.0.1", "[::1]", "127.0.0.1", "localhost"] {
+            guard case .failure(.addressRefused) = try fetch("http://\(host)/", mayBeLocal: false) else {
+                Issue.record("the parent was asked for \(host)")
+                continue
+            }
+        }
+        #expect(parent.requests.count == 1)
+        #expect(try fetch("http://10.0.0.1/", mayBeLocal: true) == .success([6]))
     }
 
     @Test func aResponderGetsTheRequestInAPost() throws {

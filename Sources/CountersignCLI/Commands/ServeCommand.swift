@@ -35,6 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
               countersign serve
               countersign serve --listen 127.0.0.1:0 --access-log -
               countersign serve --listen unix:/run/user/1000/countersign.sock
+              countersign serve --parent pac:http://pac.corp.example/proxy.pac --parent direct
             """)
 
     @OptionGroup var homeOption: HomeOption
