@@ -16,10 +16,12 @@ struct SignInDoor {
     private let server: ServerProxy?
 
     /// Starts the proxy. `access` remembers the passphrase if this process has asked for it already. `isOwn`: in this
-    /// process, because the running server does not report responses.
+    /// process, because the running server does not report responses. So is the proxy for a list with sites that ask
+    /// for this device's certificate: the server does not prove the device to pages.
     static func open(_ home: Home, _ access: VaultAccess, isOwn: Bool = false) async throws -> SignInDoor {
         try ClientTrust(home: home, access: access).writeBundle()
-        if !isOwn, let server = try serverProxy(home, access) {
+        let provesDevice = try home.sites().rules.contains { $0.answer.contains(.pkeyauth) }
+        if !isOwn, !provesDevice, let server = try serverProxy(home, access) {
             let door = WindowProxy.door(server.address, server.token, try WindowProxy.bundle(of: home))
             return SignInDoor(door: door, own: nil, server: server)
         }
