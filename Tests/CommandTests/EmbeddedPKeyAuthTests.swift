@@ -37,9 +37,14 @@ import Testing
 
     private static let knowsES256: [String: any Sendable] = ["algorithms": "RS256,ES256"]
 
-    @Test func theDeviceProvesItself() throws {
+    /// Also beside a server that has the vault open.
+    @Test(arguments: [false, true]) func theDeviceProvesItself(besideServer: Bool) throws {
         let origin = try DeviceOrigin(Self.knowsES256)
-        let result = try enroll(bench(origin))
+        let bench = try bench(origin)
+        let server = besideServer ? try bench.sandbox.serve("--listen", "127.0.0.1:0") : nil
+        if let server { _ = try server.line(after: "countersign: listening on ") }
+        let result = try enroll(bench)
+        #expect(server.map { $0.exitStatus == nil } ?? true)
         #expect(result.status == 0 && result.output.contains("signed in as jdoe@acme.example"), "\(result.said)")
         let requests = origin.requests
         #expect(requests.map(\.auth) == [nil, "PKeyAuth"] && requests.allSatisfy { $0.announced == ["1.0"] })

@@ -16,12 +16,10 @@ struct SignInDoor {
     private let server: ServerProxy?
 
     /// Starts the proxy. `access` remembers the passphrase if this process has asked for it already. `isOwn`: in this
-    /// process, because the running server does not report responses. So is the proxy for a list with sites that ask
-    /// for this device's certificate: the server does not prove the device to pages.
+    /// process, because the running server neither reports responses nor proves the device to pages.
     static func open(_ home: Home, _ access: VaultAccess, isOwn: Bool = false) async throws -> SignInDoor {
         try ClientTrust(home: home, access: access).writeBundle()
-        let provesDevice = try home.sites().rules.contains { $0.answer.contains(.pkeyauth) }
-        if !isOwn, !provesDevice, let server = try serverProxy(home, access) {
+        if !isOwn, let server = try serverProxy(home, access) {
             let door = WindowProxy.door(server.address, server.token, try WindowProxy.bundle(of: home))
             return SignInDoor(door: door, own: nil, server: server)
         }
@@ -32,6 +30,14 @@ struct SignInDoor {
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let own = try await WindowProxy.start(keeper, logger: logger)
         return SignInDoor(door: own.door, own: own, server: nil)
+    }
+
+    /// Whether pages of the profile's own hosts may ask for this device's certificate.
+    static func provesDevice(_ profile: SignInProfile, in home: Home) throws -> Bool {
+        let sites = try home.sites()
+        return ([profile.issuer.url.origin] + profile.navigationOrigins).contains { origin in
+            if case .answer(let rule) = sites.verdict(for: origin) { rule.answer.contains(.pkeyauth) } else { false }
+        }
     }
 
     /// Stops the proxy.

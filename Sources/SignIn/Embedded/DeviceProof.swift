@@ -113,7 +113,7 @@ final class DeviceAnswers: Sendable {
         let challenge = try DeviceChallenge(url, origins: origins)
         let origin = challenge.submitURL.origin
         let device: DeviceCredential
-        switch proof?.decide(challenge.challenge, origin) ?? .none(reason: "no proxy of this program is in use") {
+        switch proof?.decide(challenge.challenge, origin) ?? .none(reason: "the window has no proxy with its identities") {
         case .certificate(let credential): device = credential
         case .none(let reason):
             page.report(.unavailable("\(origin.host) asks for this device's certificate, and gets none: \(reason)"))
