@@ -121,7 +121,7 @@ import Testing
             "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
         let mdm = try MDMServer([
             "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
-            // Its callback comes while the person still reads the question.
+            // It goes on by itself.
             "/install": [
                 .page(
                     "Install",

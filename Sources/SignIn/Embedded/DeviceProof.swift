@@ -113,7 +113,8 @@ final class DeviceAnswers: Sendable {
         let challenge = try DeviceChallenge(url, origins: origins)
         let origin = challenge.submitURL.origin
         let device: DeviceCredential
-        switch proof?.decide(challenge.challenge, origin) ?? .none(reason: "the window has no proxy with its identities") {
+        let unproved = DeviceProof.Decision.none(reason: "the window has no proxy with its identities")
+        switch proof?.decide(challenge.challenge, origin) ?? unproved {
         case .certificate(let credential): device = credential
         case .none(let reason):
             page.report(.unavailable("\(origin.host) asks for this device's certificate, and gets none: \(reason)"))
