@@ -91,20 +91,25 @@ let package = Package(
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
+        module(
+            "Routing", ["Parents", "PAC", "SitePolicy", "Challenges", "CCurl"], settings: internalImports),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
-        module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module(
+            "Enrollment",
+            ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
             [
                 "DeviceManagement", "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates",
                 "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
             ]),
-        module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
+        module(
+            "Revocation", ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
         module(
             "Answering",
@@ -113,24 +118,23 @@ let package = Package(
             "Countersign",
             [
                 "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate", "Vault",
-                "Enrollment", "Revocation", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
-                "COpenSSL", "CLinux",
+                "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
-        module("Upstream", ["HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
+        module("Upstream", ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
         module(
             "Proxy",
             [
-                "Answering", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy", "Certificates",
-                "Cookies",
-                "Challenges", "Cryptography", "CLinux",
+                "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn", "DeviceManagement",
-                "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
+                "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
             ], nio + [logging, lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["CountersignNIO", "Countersign", "Upstream", "HTTP1", "Challenges"], nio,
@@ -156,7 +160,7 @@ let package = Package(
                 [
                     "CountersignNIO", "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo",
                     "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode", "PAC",
+                    "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents", "Routing", "PAC",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -188,6 +192,9 @@ let package = Package(
         tests("ParentsTests", ["Parents", "TestOrigin", "SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         tests(
             "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
+        tests(
+            "RoutingTests",
+            ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "SitePolicy", "Challenges", "Cryptography"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "SitePolicy", "Challenges"]),
@@ -198,7 +205,12 @@ let package = Package(
         tests(
             "TLSTests", ["ChannelTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
-        tests("EnrollmentTests", ["Enrollment", "TestOrigin", "Certificates", "Challenges", "Cryptography"]),
+        tests(
+            "EnrollmentTests",
+            [
+                "Enrollment", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Challenges",
+                "Cryptography",
+            ]),
         tests(
             "SignInTests",
             [
@@ -206,9 +218,12 @@ let package = Package(
                 "Cryptography",
             ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
-        tests("RevocationTests", ["Revocation", "TestOrigin", "Certificates", "Cryptography"]),
         tests(
-            "UpstreamTests", ["Upstream", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+            "RevocationTests",
+            ["Revocation", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Cryptography"]),
+        tests(
+            "UpstreamTests",
+            ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
         tests(
             "ProxyTests",
             [

@@ -6,8 +6,17 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package enum Scheme: String, Hashable, Sendable {
         case http
         case https
+        /// A parent proxy, which is no origin, but challenges and is listed like one. No request has this scheme.
+        case proxy
 
-        package var defaultPort: UInt16 { self == .http ? 80 : 443 }
+        /// 0 if there is none.
+        package var defaultPort: UInt16 {
+            switch self {
+            case .http: 80
+            case .https: 443
+            case .proxy: 0
+            }
+        }
     }
 
     package let scheme: Scheme

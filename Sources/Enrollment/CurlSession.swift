@@ -4,11 +4,13 @@ import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignChallenges
 import CountersignCryptography
+import CountersignRouting
+import CountersignSitePolicy
 
 /// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
 /// only one may run at a time.
 ///
-/// https only; no redirects, proxy, `.netrc`, cookies or TLS session resumption. A token or credential answers one 401
+/// https only, where ``ControlRoutes`` says; no redirects, `.netrc`, cookies or TLS session resumption. A token or credential answers one 401
 /// per call, with Bearer or Digest if it is offered and Basic otherwise; a second 401 ends the call.
 final class CurlSession {
     private let handle: UnsafeMutableRawPointer
@@ -99,6 +101,7 @@ final class CurlSession {
             csn_curl_easy_reset(handle)
             csn_curl_slist_free_all(fields)
         }
+        let route = try route(to: url)
         try prepare(url)
         try authenticate()
         if let body = transfer.body {
@@ -110,7 +113,17 @@ final class CurlSession {
         transfer.handle = handle
         try transfer.listen(on: handle)
         try listen(transfer.context)
-        return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
+        return try route.performing(handle, for: transfer)
+    }
+
+    private func route(to url: String) throws(EnrollmentError) -> CurlRoute {
+        let parsed: AbsoluteURL
+        do throws(HostNameError) {
+            parsed = try AbsoluteURL(parsing: url)
+        } catch {
+            throw EnrollmentError(.configuration, error.detail, hint: error.hint)
+        }
+        return try CurlRoute(for: parsed.origin, path: parsed.path)
     }
 
     private func set(_ code: CURLcode) throws(EnrollmentError) { try CurlReceiver.check(code) }
@@ -121,8 +134,6 @@ final class CurlSession {
         try set(csn_curl_set_error_buffer(handle, errorBuffer.baseAddress))
         try set(csn_curl_set_string(handle, CURLOPT_URL, url))
         try set(csn_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "https"))
-        try set(csn_curl_set_string(handle, CURLOPT_PROXY, ""))
-        try set(csn_curl_set_string(handle, CURLOPT_NOPROXY, "*"))
         try set(csn_curl_set_string(handle, CURLOPT_USERAGENT, "countersign"))
         for (option, value) in [
             (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_NETRC, 0), (CURLOPT_NOSIGNAL, 1),

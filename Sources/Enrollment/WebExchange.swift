@@ -5,11 +5,13 @@ import CountersignCOpenSSL
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
+import CountersignParents
+import CountersignRouting
 import Dispatch
 
 /// One request with libcurl to a web server of an organisation, such as the provider of a sign-in, and its response.
 ///
-/// No redirects, proxy, `.netrc`, cookies or TLS session resumption. The server is verified as an EST server is. Plain
+/// Goes where ``ControlRoutes`` says. No redirects, `.netrc`, cookies or TLS session resumption. The server is verified as an EST server is. Plain
 /// http goes to loopback addresses only.
 package struct WebExchange: Sendable {
     package let origin: Origin
@@ -21,6 +23,10 @@ package struct WebExchange: Sendable {
     package var fields: [(name: String, value: Secret)] = []
     package var limit = Duration.seconds(30)
     package var responseBytes = 256 << 10
+    /// Whether nobody is harmed if others read the exchange or answer it, so that it may be plain http.
+    package var isPublic = false
+    /// The hops of its route; nil for those of ``ControlRoutes``.
+    package var route: CurlRoute?
 
     package init(_ origin: Origin, target: String) {
         self.origin = origin
@@ -62,7 +68,7 @@ package struct WebExchange: Sendable {
         _ anchors: ESTServerAnchors, _ refused: [Certificate], _ now: @escaping @Sendable () -> Int64,
         _ cancellation: Cancellation
     ) throws(EnrollmentError) -> Response {
-        guard origin.scheme == .https || HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
+        guard isPublic || origin.scheme == .https || HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
         else { throw EnrollmentError(.configuration, "\(origin) is not https") }
         let tls = ServerTLS(
             host: origin.host, verifier: try anchors.verifier(refusing: refused), identity: nil, now: now)
@@ -125,16 +131,22 @@ private struct WebHandle: ~Copyable {
             }
         }
         lines = csn_curl_slist_append(lines, "Expect:")
+        let route: CurlRoute
+        if let given = exchange.route {
+            route = given
+        } else {
+            route = try CurlRoute(for: exchange.origin, path: exchange.target)
+        }
         try settings(exchange)
         try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
         try transfer.listen(on: handle)
         guard let body = exchange.body else {
-            return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
+            return try route.performing(handle, for: transfer)
         }
         // libcurl does not copy the body.
         return try body.withBytes { bytes throws(EnrollmentError) in
             try set(csn_curl_set_post(handle, bytes.baseAddress, bytes.count))
-            return withExtendedLifetime(transfer) { csn_curl_easy_perform(handle) }
+            return try route.performing(handle, for: transfer)
         }
     }
 
@@ -146,8 +158,7 @@ private struct WebHandle: ~Copyable {
         let scheme = exchange.origin.scheme.rawValue
         for (option, text) in [
             (CURLOPT_URL, "\(scheme)://\(exchange.origin.authority)\(exchange.target)"),
-            (CURLOPT_PROTOCOLS_STR, scheme), (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"),
-            (CURLOPT_USERAGENT, "countersign"),
+            (CURLOPT_PROTOCOLS_STR, scheme), (CURLOPT_USERAGENT, "countersign"),
         ] {
             try set(csn_curl_set_string(handle, option, text))
         }
@@ -162,6 +173,29 @@ private struct WebHandle: ~Copyable {
         // libcurl loads no anchors of its own: ServerTLS verifies.
         try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))
         try set(csn_curl_set_string(handle, CURLOPT_CAINFO, nil))
+    }
+}
+
+extension CurlRoute {
+    /// The route of a request. Throws `unreachable`.
+    init(for origin: Origin, path: String) throws(EnrollmentError) {
+        do throws(ParentsError) {
+            try self.init(to: origin, path: path)
+        } catch {
+            throw EnrollmentError(.unreachable, error.detail, hint: error.hint)
+        }
+    }
+
+    /// Performs the request while `transfer` lives. Throws `unreachable` if a parent is at fault.
+    func performing(
+        _ handle: UnsafeMutableRawPointer, for transfer: CurlReceiver
+    ) throws(EnrollmentError) -> CURLcode {
+        defer { withExtendedLifetime(transfer) {} }
+        do throws(ParentsError) {
+            return try perform(handle)
+        } catch {
+            throw EnrollmentError(.unreachable, error.detail, hint: error.hint)
+        }
     }
 }
 

@@ -23,7 +23,7 @@ final class LoopServices {
     /// For results that other threads compute, and that may take longer than the proxy runs.
     let gate: EventLoopGate
     let pool = UpstreamPool()
-    let connector: UpstreamConnector
+    private(set) var connector: UpstreamConnector
     let spare = SpareBuffer()
     let questions: TrustQuestions
     let readThrottle: ReadThrottle
@@ -52,6 +52,10 @@ final class LoopServices {
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
         now = Self.monotonicSeconds()
+        if let routes = shared.routes {
+            connector = UpstreamConnector(
+                loop: loop, limits: shared.configuration.connector, spare: spare, paths: ParentPaths(routes, self))
+        }
     }
 
     /// The route to `origin` under the current policy.

@@ -5,6 +5,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
+import CountersignParents
 import NIOConcurrencyHelpers
 
 /// The services that all event loops of a proxy share.
@@ -32,6 +33,8 @@ package final class ProxyServices: Sendable {
     let brokerCookies: BrokerCookies
     /// Receives the outcome of each challenge.
     let observer: ChallengeObserver?
+    /// The next hops of requests; nil if every connection is direct.
+    let routes: (any RouteFinding)?
     /// Receives the responses to a window's pages.
     let responses: ResponseObserver?
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
@@ -51,7 +54,7 @@ package final class ProxyServices: Sendable {
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
         scopeAsker: ScopeAsker? = nil, brokerCookies: BrokerCookies = .none,
-        observer: ChallengeObserver? = nil, responses: ResponseObserver? = nil,
+        observer: ChallengeObserver? = nil, routes: (any RouteFinding)? = nil, responses: ResponseObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
@@ -69,6 +72,7 @@ package final class ProxyServices: Sendable {
         self.scopeAsker = scopeAsker
         self.brokerCookies = brokerCookies
         self.observer = observer
+        self.routes = routes
         self.responses = responses
         self.untrusted = untrusted
         self.pseudonym = pseudonym

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCCurl
+import CountersignChallenges
 import CountersignCryptography
+import CountersignParents
+import CountersignRouting
+import CountersignSitePolicy
 import Glibc
 import Synchronization
 
 /// One fetch of an OCSP response (POST, RFC 6960 appendix A) or a revocation list (GET) with libcurl. Blocks.
 ///
-/// http only; no redirects, proxy, credentials, `.netrc`, cookies or content codings. Each connection is to an address
-/// that ``AddressRule`` permits, checked when libcurl opens the socket: what a name resolves to later has no effect.
+/// http only, where ``ControlRoutes`` says; no redirects, credentials, `.netrc`, cookies or content codings. A direct
+/// connection is to an address that ``AddressRule`` permits, checked when libcurl opens the socket: what a name resolves
+/// to later has no effect. What a name means to a parent is not known, so only an address in the URL is checked then.
 package struct StatusFetch: Sendable {
     let target: FetchTarget
     /// The OCSP request in DER; nil for a list.
@@ -17,6 +22,8 @@ package struct StatusFetch: Sendable {
     let mayBeLocal: Bool
     /// The ports on which this process listens.
     let ownPorts: Set<UInt16>
+    /// The hops of its route; nil for those of ``ControlRoutes``.
+    var route: CurlRoute?
 
     /// The largest list. One of 20 MiB has about half a million entries.
     package static let listLimitBytes = 20 << 20
@@ -32,10 +39,17 @@ package struct StatusFetch: Sendable {
         }
         defer { csn_curl_easy_cleanup(handle) }
         let received = Received(self)
+        let route: CurlRoute
+        do throws(ParentsError) {
+            if let given = self.route { route = given } else { route = try CurlRoute(to: target.origin, path: "/") }
+        } catch {
+            return .failure(.failed(error.detail))
+        }
+        if route.hops != [.direct], let refusal = refusalByParent { return .failure(refusal) }
         var fields: UnsafeMutablePointer<curl_slist>?
         defer { csn_curl_slist_free_all(fields) }
         let body = request ?? []
-        let code = body.withUnsafeBytes { body -> CURLcode in
+        let outcome = body.withUnsafeBytes { body -> Result<CURLcode, ParentsError> in
             var code = configure(handle, received)
             if request != nil {
                 fields = csn_curl_slist_append(fields, "Content-Type: application/ocsp-request")
@@ -43,7 +57,16 @@ package struct StatusFetch: Sendable {
                 if code == CURLE_OK { code = csn_curl_set_post(handle, body.baseAddress, body.count) }
                 if code == CURLE_OK { code = csn_curl_set_list(handle, CURLOPT_HTTPHEADER, fields) }
             }
-            return code == CURLE_OK ? withExtendedLifetime(received) { csn_curl_easy_perform(handle) } : code
+            guard code == CURLE_OK else { return .success(code) }
+            defer { withExtendedLifetime(received) {} }
+            return Result { () throws(ParentsError) in
+                try route.perform(handle) { received.isDirect = $0 == .direct }
+            }
+        }
+        let code: CURLcode
+        switch outcome {
+        case .success(let performed): code = performed
+        case .failure(let error): return .failure(.failed(error.detail))
         }
         var status = 0
         _ = csn_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
@@ -71,11 +94,20 @@ package struct StatusFetch: Sendable {
         return isOwn && ownPorts.contains(port) ? .ownPort(port) : nil
     }
 
+    /// Why a parent must not be asked for the URL, which names an address; nil if it may.
+    private var refusalByParent: FetchFault? {
+        guard !mayBeLocal else { return nil }
+        if HostText.isLoopbackName(target.origin.host) { return .addressRefused(target.origin.host) }
+        guard let host = try? HostName(canonicalizing: target.origin.host, for: .forwarded), !host.addressBytes.isEmpty,
+            !AddressRule(mayBeLocal: false).permits(host.addressBytes)
+        else { return nil }
+        return .addressRefused(host.text)
+    }
+
     private func configure(_ handle: UnsafeMutableRawPointer, _ received: Received) -> CURLcode {
         let context = Unmanaged.passUnretained(received).toOpaque()
         let texts = [
-            (CURLOPT_URL, target.url), (CURLOPT_PROTOCOLS_STR, "http"), (CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*"),
-            (CURLOPT_USERAGENT, "countersign"),
+            (CURLOPT_URL, target.url), (CURLOPT_PROTOCOLS_STR, "http"), (CURLOPT_USERAGENT, "countersign"),
         ]
         let numbers = [
             (CURLOPT_FOLLOWLOCATION, 0), (CURLOPT_NETRC, 0), (CURLOPT_NOSIGNAL, 1), (CURLOPT_FORBID_REUSE, 1),
@@ -124,6 +156,8 @@ package struct StatusFetch: Sendable {
         private(set) var isTooLarge = false
         /// Why the last address was not permitted.
         private(set) var refusal: FetchFault?
+        /// Whether the connection is to the origin rather than to a parent, which the user's settings name.
+        var isDirect = true
 
         init(_ fetch: StatusFetch) { self.fetch = fetch }
 
@@ -142,7 +176,8 @@ package struct StatusFetch: Sendable {
             var port: UInt16 = 0
             let count = Int(csn_curl_ip_address(address, &bytes, &port))
             bytes.removeLast(16 - count)
-            refusal = fetch.refusal(of: bytes, port, isOwn: LocalAddress.isOfThisMachine(bytes))
+            refusal =
+                isDirect ? fetch.refusal(of: bytes, port, isOwn: LocalAddress.isOfThisMachine(bytes)) : nil
             guard refusal == nil else { return CURL_SOCKET_BAD }
             let made = address.pointee
             return socket(made.family, made.socktype | Int32(SOCK_CLOEXEC.rawValue), made.protocol)

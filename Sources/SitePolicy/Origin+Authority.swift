@@ -21,6 +21,18 @@ extension Origin {
     }
 }
 
+extension Origin {
+    /// From ``description``, also that of a parent proxy.
+    package init(listed text: String) throws(HostNameError) {
+        let proxy = "\(Scheme.proxy.rawValue)://"
+        guard text.hasPrefix(proxy) else {
+            self = try AbsoluteURL(parsing: "\(text)/").origin
+            return
+        }
+        self = try Origin(scheme: .proxy, authority: String(text.dropFirst(proxy.count)))
+    }
+}
+
 /// An absolute http or https URL from the command line.
 package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
     package let origin: Origin

@@ -38,6 +38,9 @@ struct SiteLineParser {
                 problem(at: error.column, error.message, hint: error.hint)
             }
         }
+        if let pattern, let fault = options.proxyFault(at: pattern) {
+            problem(at: fault.column, fault.message, hint: fault.hint)
+        }
         if let column = options.plaintextColumn, pattern?.scheme == .https {
             problem(
                 at: column, "plaintext=yes has no effect for https",
@@ -88,7 +91,7 @@ struct SiteLineParser {
             return try SitePattern(parsing: site.text, publicSuffixes: publicSuffixes)
         } catch {
             var column = site.column
-            if error.code == .port, let colon = site.text.unicodeScalars.lastIndex(of: ":") {
+            if error.code == .port, !error.detail.contains("missing"), let colon = site.text.unicodeScalars.lastIndex(of: ":") {
                 column += site.text.unicodeScalars.distance(from: site.text.startIndex, to: colon) + 1
             }
             problem(at: column, error.detail, hint: Self.hint(for: error.code, site.text))
@@ -103,7 +106,9 @@ struct SiteLineParser {
         case .path: "write scheme, host and port only: a rule applies to all paths of a site"
         case .scheme: "write http://, https://, or no scheme for https"
         case .wildcard: "a wildcard is the whole first label, before a domain that you own: https://*.corp.example"
-        case .port: "leave out the port to use the scheme's default"
+        case .port:
+            site.lowercased().hasPrefix("proxy://")
+                ? "write proxy://HOST:PORT" : "leave out the port to use the scheme's default"
         case .address: "write an IPv4 address as four decimal numbers, an IPv6 address in brackets"
         case .zone: "an address with a zone cannot be listed"
         case .international: "write the name as its A-label (xn--...) if it is registered like this"

@@ -29,7 +29,8 @@ struct SiteOptions {
 
     /// The column of `plaintext=yes`.
     private(set) var plaintextColumn: Int?
-    private var seen: Set<Name> = []
+    /// The column of each option that was read.
+    private var seen: [Name: Int] = [:]
     private var answer: Value.Answers?
     private var answerColumn = 1
     private var credential: String?
@@ -59,7 +60,7 @@ struct SiteOptions {
                 column: word.column, message: "the option \(quoted(name.rawValue)) has no value",
                 hint: "write \(name.rawValue)=\(Self.example(name)) without white space")
         }
-        guard seen.insert(name).inserted else {
+        guard seen.updateValue(word.column, forKey: name) == nil else {
             throw Fault(
                 column: word.column, message: "the option \(quoted(name.rawValue)) is given twice",
                 hint: "keep one of them")
@@ -116,6 +117,22 @@ struct SiteOptions {
         return nil
     }
 
+    /// The fault of an option that has no effect for a parent proxy, once all words are read.
+    func proxyFault(at pattern: SitePattern) -> Fault? {
+        guard pattern.scheme == .proxy else { return nil }
+        for name in [Name.identity, .intercept, .revocation] {
+            guard let column = seen[name] else { continue }
+            return Fault(
+                column: column, message: "\(name.rawValue)= has no effect for a parent proxy", hint: "remove the option")
+        }
+        guard let answer, answer.usesBroker || !answer.schemes.allSatisfy(SiteRule.proxySchemes.contains) else {
+            return nil
+        }
+        return Fault(
+            column: answerColumn, message: "a parent proxy is not answered with all of these schemes",
+            hint: "choose among \(SiteRule.proxySchemes.map(\.rawValue).joined(separator: ", "))")
+    }
+
     /// The fault of `answer=broker`, once all words are read. `pattern` is nil if it is faulty itself.
     func brokerFault(at pattern: SitePattern?) -> Fault? {
         guard answer?.usesBroker == true, let pattern else { return nil }
@@ -137,6 +154,8 @@ struct SiteOptions {
         if let answer {
             rule.answer = answer.schemes
             rule.usesBroker = answer.usesBroker
+        } else if pattern.scheme == .proxy {
+            rule.answer = SiteRule.proxySchemes
         }
         if let credential {
             rule.credential = credential

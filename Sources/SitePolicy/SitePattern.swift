@@ -28,14 +28,15 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The default scheme is `https`, the default port the scheme's. A wildcard before an address or a public suffix is
-    /// an error.
+    /// The default scheme is `https`, the default port the scheme's; `proxy` has none. A wildcard before an address or a
+    /// public suffix is an error.
     package init(
         parsing text: some StringProtocol, publicSuffixes: PublicSuffixes = .builtIn
     ) throws(HostNameError) {
         var rest = Substring(text)
         if let separator = AbsoluteURL.schemeEnd(rest) {
-            scheme = try Origin.Scheme(name: rest[..<separator])
+            let name = rest[..<separator]
+            scheme = name.lowercased() == Origin.Scheme.proxy.rawValue ? .proxy : try Origin.Scheme(name: name)
             rest = rest[rest.utf8.index(separator, offsetBy: 3)...]
         } else {
             scheme = .https
@@ -53,6 +54,9 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         }
         let authority = try Authority(parsing: rest)
         let name = try HostName(canonicalizing: authority.host)
+        guard scheme != .proxy || authority.port != nil else {
+            throw HostNameError(.port, "the port of the parent proxy is missing: \(quoted(text))")
+        }
         port = authority.port ?? scheme.defaultPort
         host = isWildcard ? .subdomains(of: name) : .exact(name)
         guard isWildcard else { return }

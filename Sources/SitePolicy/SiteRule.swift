@@ -44,6 +44,11 @@ package struct SiteRule: Equatable, Sendable {
 
     package static let defaultCredential = "enrollment"
 
+    /// The schemes with which a parent proxy is answered, strongest first.
+    package static let proxySchemes = AuthenticationScheme.usual.filter {
+        [.negotiate, .ntlm, .digest, .basic].contains($0)
+    }
+
     /// The word of `answer=` for ``usesBroker``.
     static let brokerWord = "broker"
     /// The sites that may get the header of the identity broker: Microsoft's sign-in pages in the public cloud. The

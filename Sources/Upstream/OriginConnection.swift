@@ -55,6 +55,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
 
     /// `host:port`, for error messages.
     package let place: String
+    /// The parent proxy that the connection leads to, and that forwards requests in absolute-form (RFC 9112 §3.2.2).
+    package let forwarder: Origin?
     /// The result of the TLS handshake; nil without TLS.
     package private(set) var tls: TLSSummary?
     /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
@@ -117,9 +119,11 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// `isNextToSocket`: no handler except `tlsHandler` is before this one, so that writes and reads may bypass the
     /// pipeline.
     init(
-        place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false
+        place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false,
+        forwarder: Origin? = nil
     ) {
         self.place = place
+        self.forwarder = forwarder
         self.tlsHandler = tlsHandler
         self.isNextToSocket = isNextToSocket
         output = MessageOutput(spare: spare)

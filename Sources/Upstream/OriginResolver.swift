@@ -43,6 +43,12 @@ package final class OriginResolver: Resolver, Sendable {
 
     package func cancelQueries() {}
 
+    /// The first IPv4 address as text, else the first address; nil if there is none. For a parent that connects to
+    /// one address only, and may have no IPv6.
+    func firstAddress(of host: String, port: Int) -> EventLoopFuture<String?> {
+        addresses(of: host, port: port).map { ($0.first { $0.protocol == .inet } ?? $0.first)?.ipAddress }
+    }
+
     private func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
         if HostText.isLoopbackName(host) {
             return loop.makeCompletedFuture {

@@ -9,26 +9,12 @@ import NIOCore
 package struct UpstreamTimeLimits: Sendable {
     /// Resolving the name and connecting, together.
     package var connect: TimeAmount = .seconds(10)
+    /// The reply of a parent proxy, with the answers to its challenges.
+    package var tunnel: TimeAmount = .seconds(30)
     /// The TLS handshake, without the time of a decision about the origin's certificate.
     package var handshake: TimeAmount = .seconds(10)
 
     package init() {}
-}
-
-/// How to reach an origin: directly, or through parent proxies.
-package struct ConnectionPath {
-    /// The TCP peer: the origin, or the first parent.
-    package let host: String
-    package let port: UInt16
-    /// Makes the steps between TCP and TLS, in order: one for each parent that tunnels the connection. None if TCP
-    /// leads to the origin. Called for each connection, because a step serves only one.
-    package let tunnels: () -> [any ConnectionStep]
-
-    package init(host: String, port: UInt16, tunnels: @escaping () -> [any ConnectionStep] = { [] }) {
-        self.host = host
-        self.port = port
-        self.tunnels = tunnels
-    }
 }
 
 /// Opens connections to origins on one event loop. It decides which steps a connection needs; ``ConnectionChain`` runs
@@ -36,77 +22,104 @@ package struct ConnectionPath {
 package struct UpstreamConnector {
     private let loop: any EventLoop
     private let limits: UpstreamTimeLimits
-    private let resolver: OriginResolver
     private let spare: SpareBuffer
+    package let resolver: OriginResolver
+    /// Nil if every connection is direct.
+    private let paths: (any PathSource)?
 
     package init(
-        loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer()
+        loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer(),
+        paths: (any PathSource)? = nil, resolver: OriginResolver? = nil
     ) {
         self.loop = loop
         self.limits = limits
         self.spare = spare
-        resolver = OriginResolver(loop: loop)
+        self.paths = paths
+        self.resolver = resolver ?? OriginResolver(loop: loop)
     }
 
-    /// A channel that leads to the end of `path`, for a blind tunnel. `completion` runs on the event loop, once, or not
-    /// at all after ``ConnectionChain/cancel()``.
+    /// A channel that leads to `origin`, for a blind tunnel, and the bytes that already came from there. `completion`
+    /// runs on the event loop, once, or not at all after ``ConnectionAttempt/cancel()``.
     @discardableResult
-    package func connect(
-        _ path: ConnectionPath, completion: @escaping (Result<any Channel, UpstreamError>) -> Void
-    ) -> ConnectionChain {
-        start(path, path.tunnels(), completion)
+    package func tunnel(
+        to origin: Origin, clientAuthorization: String? = nil,
+        completion: @escaping (Result<(channel: any Channel, early: ByteBuffer), UpstreamError>) -> Void
+    ) -> ConnectionAttempt {
+        start(to: origin, isBlind: true, clientAuthorization, { [] }) { result in
+            completion(result.map { ($0.channel, $0.early) })
+        }
     }
 
-    /// A connection that is ready for a request, directly or by another `path`.
+    /// A connection that is ready for a request.
     ///
     /// For https its ``OriginConnection/tls`` says whether the origin is trusted, which the caller checks before it
     /// sends anything. With a `trustSource` the handshake waits for its decision about an origin that is not trusted;
     /// that time does not count as the handshake's. `revocation` says how trust depends on revocation statuses.
-    /// `completion` runs on the event loop, once, or not at all if
-    /// ``OriginConnection/close()`` or ``ConnectionChain/cancel()`` is called before.
+    /// `clientAuthorization` is as in ``PathSource``. `completion` runs on the event loop, once, or not at all if
+    /// ``OriginConnection/close()`` or ``ConnectionAttempt/cancel()`` is called before.
     @discardableResult
     package func connect(
-        to origin: Origin, by path: ConnectionPath? = nil, tls context: TLSClientContext,
-        revocation: RevocationCheck = .soft, certificateSource: OriginConnection.CertificateSource?,
-        trustSource: OriginConnection.TrustSource? = nil,
+        to origin: Origin, tls context: TLSClientContext, revocation: RevocationCheck = .soft,
+        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
+        clientAuthorization: String? = nil,
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
-    ) -> ConnectionChain {
-        let path = path ?? ConnectionPath(host: origin.host, port: origin.port)
-        switch origin.scheme {
-        case .http:
+    ) -> ConnectionAttempt {
+        guard origin.scheme == .https else {
             let spare = spare
-            return start(path, path.tunnels()) { result in
+            return start(to: origin, isBlind: false, clientAuthorization, { [] }) { result in
                 completion(result.flatMap { Self.plainConnection(to: origin, over: $0, spare) })
             }
-        case .https:
+        }
+        var last: TLSStep?
+        let (limit, spare) = (limits.handshake, spare)
+        let makeStep = {
             let tls = TLSStep(
-                origin: origin, context: context, revocation: revocation, limit: limits.handshake, spare: spare,
+                origin: origin, context: context, revocation: revocation, limit: limit, spare: spare,
                 certificateSource: certificateSource, trustSource: trustSource)
-            return start(path, path.tunnels() + [tls]) { result in
-                completion(result.map { _ in tls.establishedConnection })
-            }
+            last = tls
+            return tls
+        }
+        return start(to: origin, isBlind: false, clientAuthorization, { [makeStep()] }) { result in
+            defer { last = nil }
+            completion(
+                result.map { _ in
+                    guard let last else { preconditionFailure("there was no TLS step") }
+                    return last.establishedConnection
+                })
         }
     }
 
     private func start(
-        _ path: ConnectionPath, _ steps: [any ConnectionStep],
-        _ completion: @escaping (Result<any Channel, UpstreamError>) -> Void
-    ) -> ConnectionChain {
-        let chain = ConnectionChain(loop: loop, steps: steps, completion: completion)
-        chain.start(TCPStep(host: path.host, port: path.port, limit: limits.connect, resolver: resolver))
-        return chain
+        to origin: Origin, isBlind: Bool, _ clientAuthorization: String?,
+        _ makeSteps: @escaping () -> [any ConnectionStep],
+        _ completion: @escaping (Result<ConnectionAttempt.Opened, UpstreamError>) -> Void
+    ) -> ConnectionAttempt {
+        let attempt = ConnectionAttempt(
+            loop: loop, limit: limits.connect, resolver: resolver, makeSteps: makeSteps, completion: completion)
+        guard let paths else {
+            attempt.start([ConnectionPath(host: origin.host, port: origin.port)])
+            return attempt
+        }
+        paths.findPaths(to: origin, isBlind: isBlind, clientAuthorization: clientAuthorization) { found in
+            switch found {
+            case .success(let paths): attempt.start(paths)
+            case .failure(let error): attempt.fail(error)
+            }
+        }
+        return attempt
     }
 
     private static func plainConnection(
-        to origin: Origin, over channel: any Channel, _ spare: SpareBuffer
+        to origin: Origin, over opened: ConnectionAttempt.Opened, _ spare: SpareBuffer
     ) -> Result<OriginConnection, UpstreamError> {
         let place = HostText.joined(origin.host, origin.port)
-        let connection = OriginConnection(place: place, tlsHandler: nil, spare: spare, isNextToSocket: true)
+        let connection = OriginConnection(
+            place: place, tlsHandler: nil, spare: spare, isNextToSocket: true, forwarder: opened.forwarder)
         do {
-            try channel.pipeline.syncOperations.addHandler(connection)
+            try opened.channel.pipeline.syncOperations.addHandler(connection)
             return .success(connection)
         } catch {
-            channel.close(promise: nil)
+            opened.channel.close(promise: nil)
             return .failure(UpstreamError.connecting(error, to: place))
         }
     }

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignHTTP1
+import CountersignParents
 import NIOCore
 import NIOPosix
 import CountersignTLS
@@ -23,8 +24,14 @@ package struct UpstreamError: CodedError {
         case nameNotFound
         case connectFailed
         case connectTimedOut
-        /// A parent refuses the tunnel, or does not speak its protocol.
+        /// A parent does not speak its protocol, or ended the connection.
         case tunnelFailed
+        /// A parent does not open the tunnel.
+        case tunnelRefused
+        /// A parent closed the connection after a response; the next request needs another one.
+        case tunnelInterrupted
+        /// There is no way to the origin: a script or a setting permits none.
+        case noRoute
         case tunnelTimedOut
         /// The TLS handshake failed, or the origin does not speak TLS.
         case tlsFailed
@@ -49,14 +56,19 @@ package struct UpstreamError: CodedError {
     package let detail: String
     /// The client identity that the origin rejected with an alert, if that is why it ended the connection.
     package let rejectedIdentity: Identity?
+    /// The response of the parent that does not open the tunnel, if it was one.
+    package let parentResponse: ConnectResponse?
     /// The step that failed, if the connection was still being opened.
     package private(set) var step: Step?
     /// The peer of that step, `host:port`.
     package private(set) var place: String?
 
-    package init(_ code: Code, _ detail: String, rejecting identity: Identity? = nil) {
+    package init(
+        _ code: Code, _ detail: String, rejecting identity: Identity? = nil, response: ConnectResponse? = nil
+    ) {
         self.code = code
         self.detail = detail
+        parentResponse = response
         rejectedIdentity = identity
     }
 

@@ -4,6 +4,8 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignHTTP1
 import CountersignChannelTLS
+import CountersignParents
+import CountersignSitePolicy
 import CountersignTLS
 import Foundation
 import NIOCore
@@ -12,59 +14,48 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// One more step: CONNECT to a parent proxy (RFC 9110 §9.3.6), without authentication.
-private final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
+/// Leads every connection through the parent at one place.
+private final class OneParent: PathSource {
+    private let parent: Origin
+    private let makeTunnel: () -> any ParentTunnel
 
-    let kind = UpstreamError.Step.tunnel
-    let place: String
-    let limit: TimeAmount
-    private let target: String
-    private var chain: ConnectionChain?
-    private var response = ""
-
-    init(place: String, target: String, limit: TimeAmount = .seconds(10)) {
-        self.place = place
-        self.target = target
-        self.limit = limit
+    init(host: String, port: UInt16, makeTunnel: @escaping () -> any ParentTunnel) {
+        parent = Origin(scheme: .proxy, host: host, port: port)
+        self.makeTunnel = makeTunnel
     }
 
-    func run(on channel: any Channel, in chain: ConnectionChain) {
-        self.chain = chain
-        do {
-            try channel.pipeline.syncOperations.addHandler(self)
-            let head = ByteBuffer(string: "CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n")
-            channel.writeAndFlush(head, promise: nil)
-        } catch {
-            chain.stepFailed(UpstreamError(.tunnelFailed, "\(place): \(error)"))
+    /// A tunnel by CONNECT to `localhost:8443`.
+    convenience init(host: String, port: UInt16, limit: TimeAmount) throws {
+        let name = try HostName(canonicalizing: "localhost", for: .forwarded)
+        // The name of the parent is not resolved by the tunnel, and may be none.
+        let parent = ParentProxy(.http, try HostName(canonicalizing: "127.0.0.1"), port)
+        self.init(host: host, port: port) {
+            ConnectTunnel(
+                parent: parent, to: name, port: 8443, limit: limit, spare: SpareBuffer(), answerer: Unanswering())
         }
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        response += String(buffer: unwrapInboundIn(data))
-        guard response.hasSuffix("\r\n\r\n"), let chain else { return }
-        self.chain = nil
-        guard response.hasPrefix("HTTP/1.1 200 ") else {
-            return chain.stepFailed(UpstreamError(.tunnelFailed, "\(place): \(response.prefix(12))"))
-        }
-        let channel = context.channel
-        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        chain.stepSucceeded(channel)
+    func findPaths(
+        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
+    ) {
+        completion(.success([ConnectionPath(parent: parent, tunnel: makeTunnel) { _ in }]))
+    }
+}
+
+/// Sends a CONNECT without an answer.
+private final class Unanswering: ParentAnswering {
+    func begin(completion: @escaping (ParentAnswer) -> Void) { completion(.send(nil, onSameConnection: false)) }
+
+    func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
+        completion(.giveUp(reason: nil))
     }
 
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed = event { parentClosed() }
-    }
+    func opened(_ head: FieldLines, completion: @escaping (String?) -> Void) { completion(nil) }
 
-    func channelInactive(context: ChannelHandlerContext) { parentClosed() }
+    func connectionLost() -> Bool { true }
 
-    func chainEnded() { chain = nil }
-
-    private func parentClosed() {
-        let chain = chain
-        self.chain = nil
-        chain?.stepFailed(UpstreamError(.tunnelFailed, "\(place): closed the connection"))
-    }
+    func ended() {}
 }
 
 /// A parent proxy on loopback that is also the origin behind itself. It listens until the test process ends.
@@ -126,7 +117,7 @@ private final class ParentConnection: ChannelInboundHandler, RemovableChannelHan
             } catch {
                 Issue.record(error)
             }
-        case .refuses: write("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", context)
+        case .refuses: write("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n", context)
         case .closes: context.close(promise: nil)
         case .silent: break
         case .silentInTunnel: write("HTTP/1.1 200 OK\r\n\r\n", context)
@@ -210,12 +201,12 @@ private enum PKI {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let promise = loop.makePromise(of: String.self)
         loop.execute {
-            let connector = UpstreamConnector(loop: loop, limits: limits(limit))
-            let tunnel = ConnectStep(place: "\(host):\(port)", target: target, limit: limit)
-            connector.connect(
-                to: Origin(scheme: scheme, host: "localhost", port: 8443),
-                by: ConnectionPath(host: host, port: port, tunnels: { [tunnel] }), tls: context, certificateSource: nil
-            ) { result in
+            guard let paths = try? OneParent(host: host, port: port, limit: limit) else {
+                return promise.fail(UpstreamError(.noRoute, "no way"))
+            }
+            let connector = UpstreamConnector(loop: loop, limits: limits(limit), paths: paths)
+            let origin = Origin(scheme: scheme, host: "localhost", port: 8443)
+            connector.connect(to: origin, tls: context, certificateSource: nil) { result in
                 switch result {
                 case .success(let connection):
                     let response = Response(promise)
@@ -254,9 +245,10 @@ private enum PKI {
             }
             return (error, parent.place)
         }
-        for behaviour in [Parent.Behaviour.refuses, .closes] {
+        let codes = [(Parent.Behaviour.refuses, UpstreamError.Code.tunnelRefused), (.closes, .tunnelFailed)]
+        for (behaviour, code) in codes {
             let (error, place) = try await failure(behaviour)
-            #expect(error?.code == .tunnelFailed && error?.step == .tunnel && error?.place == place)
+            #expect(error?.code == code && error?.step == .tunnel && error?.place == place)
         }
         let (error, _) = try await failure(.speaksPlainText)
         #expect(error?.step == .tls && error?.place == Self.target)
@@ -336,14 +328,25 @@ private enum PKI {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let closed = loop.makePromise(of: Void.self)
         loop.execute {
-            let connector = UpstreamConnector(loop: loop)
-            let cancelling = CancellingStep(closed)
-            let chain = connector.connect(
-                ConnectionPath(host: "127.0.0.1", port: parent.port, tunnels: { [cancelling] })
-            ) { _ in Issue.record("a cancelled chain has reported a result") }
-            withExtendedLifetime(chain) {}
+            let paths = OneParent(host: "127.0.0.1", port: parent.port) { CancellingTunnel(closed) }
+            let connector = UpstreamConnector(loop: loop, paths: paths)
+            let attempt = connector.tunnel(to: Origin(scheme: .https, host: "localhost", port: 8443)) { _ in
+                Issue.record("a cancelled chain has reported a result")
+            }
+            withExtendedLifetime(attempt) {}
         }
         try await closed.futureResult.get()
+    }
+
+    private final class CancellingTunnel: ParentTunnel {
+        let early = ByteBuffer()
+        private let closed: EventLoopPromise<Void>
+
+        init(_ closed: EventLoopPromise<Void>) { self.closed = closed }
+
+        func makeStep() -> any ConnectionStep { CancellingStep(closed) }
+
+        func ended() {}
     }
 
     /// Cancels the chain that runs it, and then claims to have succeeded.

@@ -136,7 +136,7 @@ extension StoredRecords.Space {
     }
 
     var decoded: (AuthenticationSpace, Breaker.SpaceRecord)? {
-        guard let origin = try? AbsoluteURL(parsing: "\(site)/").origin,
+        guard let origin = try? Origin(listed: site),
             let scheme = AuthenticationScheme(rawValue: scheme)
         else { return nil }
         var record = Breaker.SpaceRecord(changedAt: changedAt)

@@ -41,6 +41,8 @@ package struct Explanation: Equatable, Sendable {
     package let broker: ThreeChecks.Check?
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
+    /// The next hops of a request, if a setting names parents; otherwise empty.
+    package var route: [RouteHop] = []
 
     /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
     /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``; without it, the broker is
@@ -209,6 +211,7 @@ extension Explanation: CustomStringConvertible {
             text +=
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
+        if !route.isEmpty { text += "route        \(route.sentence)\n" }
         if let broker { text += "broker       \(Self.cell(broker))\n" }
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
@@ -269,6 +272,7 @@ extension Explanation: Encodable {
         case blocked, revocation
         case session, group, cookies
         case broker
+        case route
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -302,6 +306,7 @@ extension Explanation: Encodable {
             try nested.encode(broker.passed, forKey: .passed)
             try nested.encode(broker.reason, forKey: .reason)
         }
+        if !route.isEmpty { try container.encode(route, forKey: .route) }
         if !blocked.isEmpty { try container.encode(blocked, forKey: .blocked) }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)
         for scheme in schemes {

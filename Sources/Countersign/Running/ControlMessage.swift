@@ -12,6 +12,8 @@ package enum ControlRequest: Equatable, Sendable {
     case unlock
     /// The server replaces itself by a new process.
     case restart
+    /// Where a request to the URL goes next. The reply has a ``ControlReply/route``.
+    case route(url: String)
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
     case perform(VaultOperation)
     /// The page that an operation in progress on this connection needs has ended. Nothing answers it.
@@ -52,6 +54,10 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var operations: [String]?
     /// The Kerberos tickets and configuration that these operations use. Servers of earlier versions do not report it.
     package var kerberos: KerberosEnvironment?
+    /// Whether the server answers ``ControlRequest/route(url:)``. Only in the reply to `status`.
+    package var knowsRoutes: Bool?
+    /// The answer to it.
+    package var route: [RouteHop]?
 
     package init(
         isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid(),
@@ -67,7 +73,7 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile, operations, kerberos
+        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
@@ -88,8 +94,8 @@ package enum OperationReply: Equatable, Sendable, Codable {
 }
 
 extension ControlMessage: Codable {
-    private enum CodingKeys: String, CodingKey { case command, operation, page, secretBytes }
-    private enum Command: String, Codable { case status, lock, unlock, restart, perform, pageEnded }
+    private enum CodingKeys: String, CodingKey { case command, operation, page, url, secretBytes }
+    private enum Command: String, Codable { case status, lock, unlock, restart, route, perform, pageEnded }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -99,6 +105,7 @@ extension ControlMessage: Codable {
             case .lock: .lock
             case .unlock: .unlock
             case .restart: .restart
+            case .route: .route(url: try container.decode(String.self, forKey: .url))
             case .perform: .perform(try container.decode(VaultOperation.self, forKey: .operation))
             case .pageEnded: .pageEnded(try container.decode(PageEnd.self, forKey: .page))
             }
@@ -116,6 +123,9 @@ extension ControlMessage: Codable {
         case .lock: try container.encode(Command.lock, forKey: .command)
         case .unlock: try container.encode(Command.unlock, forKey: .command)
         case .restart: try container.encode(Command.restart, forKey: .command)
+        case .route(let url):
+            try container.encode(Command.route, forKey: .command)
+            try container.encode(url, forKey: .url)
         case .perform(let operation):
             try container.encode(Command.perform, forKey: .command)
             try container.encode(operation, forKey: .operation)

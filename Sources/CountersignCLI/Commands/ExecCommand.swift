@@ -43,6 +43,7 @@ struct ExecCommand: AsyncParsableCommand {
 
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
+    @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
 
@@ -91,11 +92,14 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
         configuration.drainSeconds = 0
+        let routes = try await parents.loadedFinder(home)
+        let upkeep = Task { await routes?.run() }
+        defer { upkeep.cancel() }
         let unanswered = UnansweredSites(policy: keeper.policy)
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration,
             accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, observer: unanswered.observer,
-            logger: logger)
+            routes: routes, logger: logger)
         let status: Int32
         do {
             status = try await run(
@@ -113,8 +117,8 @@ struct ExecCommand: AsyncParsableCommand {
     /// A proxy in the home's running server if that has the vault open, so that nobody is asked for the passphrase. It
     /// neither writes an access log nor admits other users.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
-        guard !secrets.passwordStdin, logOptions.accessLog == nil, allowedUsers.allowUser.isEmpty,
-            let server = access.server(failed: VaultAccess.opensVault)
+        guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
+            allowedUsers.allowUser.isEmpty, let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.
         let sites = try home.sites()

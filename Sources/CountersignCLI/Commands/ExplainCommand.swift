@@ -14,7 +14,8 @@ struct ExplainCommand: ParsableCommand {
         abstract: "Show the three checks for a URL and their result, without sending anything.",
         discussion: """
             The checks: is the site listed, does its line permit the kind of challenge, and is there a credential or \
-            identity to answer with. Sends nothing over the network and creates nothing in the home. Exit status: 0, \
+            identity to answer with. If requests go out through parent proxies, the route is shown with its reason, \
+            as by `countersign route`. Sends nothing to the site and creates nothing in the home. Exit status: 0, \
             whether or not the checks pass; for scripts, see `countersign sites check`.
 
             EXAMPLES:
@@ -24,6 +25,7 @@ struct ExplainCommand: ParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
     @OptionGroup var output: JSONOption
+    @OptionGroup var parents: ParentOptions
     @OptionGroup var secrets: SecretOption
 
     @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
@@ -36,7 +38,7 @@ struct ExplainCommand: ParsableCommand {
         // Faults that a running server has only logged.
         _ = try home.sites()
         _ = try home.anchorFiles()
-        if let report = try access.report(.explain(url: origin.description), at: origin) { return show(report) }
+        if !parents.isGiven, let report = try access.report(.explain(url: url), at: origin) { return show(report) }
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
@@ -45,19 +47,20 @@ struct ExplainCommand: ParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
-        show(try Self.report(origin, keeper))
+        show(try Self.report(origin, keeper, route: try parents.route(to: url, home)))
     }
 
     private func show(_ report: PolicyReport) {
         Console.result(output.json ? report.json : PrintedCommand.complete(report.text))
     }
 
-    static func report(_ origin: Origin, _ keeper: PolicyKeeper) throws -> PolicyReport {
+    static func report(_ origin: Origin, _ keeper: PolicyKeeper, route: [RouteHop]) throws -> PolicyReport {
         let now = Int64(time(nil))
         let records = try BreakerFile(home: keeper.home, now: { now }).read()
-        let explanation = Explanation(
+        var explanation = Explanation(
             of: origin, policy: keeper.policy.current, records: records, now: now,
             broker: { BrokerReach.check(for: $0) })
+        if route.isBySetting { explanation.route = route }
         return PolicyReport(text: explanation.description, json: try Console.json(explanation))
     }
 }

@@ -5,6 +5,7 @@ import Countersign
 import CountersignNIO
 import CountersignCLinux
 import CountersignProxy
+import CountersignRouting
 import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
@@ -79,6 +80,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
+    @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
 
@@ -120,6 +122,7 @@ struct ServeCommand: AsyncParsableCommand {
         spool.apply(to: &configuration, home)
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
+        let routes = try await parents.loadedFinder(home)
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
@@ -147,8 +150,9 @@ struct ServeCommand: AsyncParsableCommand {
             keeper: keeper, configuration: configuration, accessLog: log, threads: threads ?? Self.defaultThreads,
             hasControlSocket: true, inheritedControlSocket: inherited?.control,
             isAccepting: inherited?.replacesProcess != true,
-            reporter: askPassphrase ? nil : Self.report,
-            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, logger: logger)
+            reporter: askPassphrase ? nil : Self.reporter(routes),
+            clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
+            logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()
@@ -157,17 +161,23 @@ struct ServeCommand: AsyncParsableCommand {
             // A process that is replaced reports that itself: systemd listens only to the main process.
             ServiceManager.notify("READY=1")
         }
-        await Self.waitForStop(runtime, log, keeper)
+        let upkeep = Task { await routes?.run() }
+        defer { upkeep.cancel() }
+        await Self.waitForStop(runtime, log, keeper, routes)
     }
 
     /// Answers for `explain` and `test`.
-    private static let report: PolicyReporter = { question, keeper, isAbandoned in
-        switch question {
-        case .explain(let url):
-            return try ExplainCommand.report(try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper)
-        case .test(let url):
-            let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
-            return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper) }
+    private static func reporter(_ routes: RouteFinder?) -> PolicyReporter {
+        { question, keeper, isAbandoned in
+            switch question {
+            case .explain(let url):
+                let route = try Blocking.run { try await RouteHop.all(to: url, routes) }
+                return try ExplainCommand.report(
+                    try AbsoluteURL(parsing: url, defaultScheme: .https).origin, keeper, route: route)
+            case .test(let url):
+                let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
+                return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper, routes) }
+            }
         }
     }
 
@@ -180,7 +190,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Handles signals; returns after the proxy has stopped.
-    private static func waitForStop(_ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper) async {
+    private static func waitForStop(
+        _ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper, _ routes: RouteFinder?
+    ) async {
         let (events, event) = AsyncStream.makeStream(of: Event.self)
         let signals = Task {
             for await arrival in SignalWatch.arrivals() { event.yield(.signal(arrival)) }
@@ -197,6 +209,7 @@ struct ServeCommand: AsyncParsableCommand {
             case .signal(let arrival) where arrival.number == SIGHUP:
                 runtime.reload()
                 reopen(log)
+                Task { for fault in await routes?.load() ?? [] { Console.log("warning", fault) } }
             case .signal(let arrival) where arrival.number == SIGUSR2:
                 if !isStopping, !hasSuccessor { requestRestart(keeper) }
             case .signal where hasSuccessor && !isHastened:

@@ -37,6 +37,7 @@ struct HomeOption: ParsableArguments {
         let place = try Home.locate(flag: home, environment: environment)
         let isAssumed = (try? Home.locate(flag: nil, environment: environment)) == place
         PrintedCommand.use(home: isAssumed ? nil : place.path)
+        ParentOptions.useVariables(environment, place)
         return place
     }
 }

@@ -6,6 +6,7 @@ import CountersignNIO
 import CountersignChallenges
 import CountersignCryptography
 import CountersignProxy
+import CountersignRouting
 import CountersignSitePolicy
 import Dispatch
 import FoundationEssentials
@@ -31,6 +32,7 @@ struct TestCommand: AsyncParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
     @OptionGroup var output: JSONOption
+    @OptionGroup var parents: ParentOptions
     @OptionGroup var secrets: SecretOption
 
     @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
@@ -42,13 +44,16 @@ struct TestCommand: AsyncParsableCommand {
         let access = VaultAccess(home: home, secrets: secrets.input)
         _ = try home.sites()
         _ = try home.anchorFiles()
-        if let report = try access.report(.test(url: url.description), at: url.origin) { return try show(report, home) }
+        if !parents.isGiven, let report = try access.report(.test(url: url.description), at: url.origin) {
+            return try show(report, home)
+        }
+        let routes = try await parents.loadedFinder(home)
         let logger = ConsoleLogHandler.logger(.error)
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
             now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
-        try show(try await Self.report(url, keeper), home)
+        try show(try await Self.report(url, keeper, routes), home)
     }
 
     private func show(_ report: PolicyReport, _ home: Home) throws {
@@ -59,7 +64,9 @@ struct TestCommand: AsyncParsableCommand {
     }
 
     /// Sends the request through a proxy of its own. If the task is cancelled, ends within a second or two, and throws.
-    static func report(_ url: AbsoluteURL, _ keeper: PolicyKeeper) async throws -> PolicyReport {
+    static func report(
+        _ url: AbsoluteURL, _ keeper: PolicyKeeper, _ routes: RouteFinder?
+    ) async throws -> PolicyReport {
         let home = keeper.home
         let logger = ConsoleLogHandler.logger(.error)
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
@@ -70,7 +77,7 @@ struct TestCommand: AsyncParsableCommand {
         let unanswered = UnansweredSites(policy: keeper.policy)
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
-            isTemporary: true, observer: unanswered.observer, logger: logger)
+            isTemporary: true, observer: unanswered.observer, routes: routes, logger: logger)
         let client = CurlClient(
             proxy: "http://countersign:\(token.utf8Text ?? "")@\(runtime.addresses.first ?? "")",
             trustPath: home.bundle.isRegular ? home.bundle.path : nil, userAgent: "countersign-test")

@@ -3,6 +3,7 @@
 package import Countersign
 import CountersignCryptography
 import CountersignAnswering
+import CountersignParents
 import CountersignProxy
 import CountersignVault
 import FoundationEssentials
@@ -24,15 +25,24 @@ struct ControlledVault: Sendable {
     /// The server's event loops, which outlive a proxy for one command. After that has ended, the KDC or a name server
     /// may still answer it.
     let group: MultiThreadedEventLoopGroup
+    /// The next hops of the server's requests; nil if every connection is direct.
+    let routes: (any RouteFinding)?
     let logger: Logger
 
     /// Answers everything but operations.
     func answer(_ request: ControlRequest, _ secret: Secret?) -> ControlReply {
         var diagnostic: Diagnostic?
         var isWrongPassphrase: Bool?
+        var route: [RouteHop]?
         switch request {
         case .status, .perform, .pageEnded: break
         case .lock: keeper.lock()
+        case .route(let url):
+            do {
+                route = try Blocking.run { [routes] in try await RouteHop.all(to: url, routes) }
+            } catch {
+                diagnostic = Diagnostic.all(in: error).first
+            }
         case .restart:
             do throws(CountersignError) {
                 try keeper.restart()
@@ -49,6 +59,8 @@ struct ControlledVault: Sendable {
         }
         var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
         reply.isWrongPassphrase = isWrongPassphrase
+        reply.route = route
+        if request == .status { reply.knowsRoutes = true }
         if request == .status, reporter != nil {
             reply.operations = VaultOperation.names
             reply.kerberos = .ofThisProcess
@@ -110,7 +122,7 @@ struct ControlledVault: Sendable {
         let runtime = try Blocking.run { [configuration, keeper, group, logger] in
             try await ProxyRuntime(
                 keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
-                isTemporary: true, group: group, observer: unanswered.observer, logger: logger)
+                isTemporary: true, group: group, observer: unanswered.observer, routes: routes, logger: logger)
         }
         dialogue.opened(runtime.addresses.first ?? "", token.utf8Text ?? "")
         dialogue.waitForEnd()

@@ -5,6 +5,7 @@ import CountersignBroker
 package import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
+package import CountersignParents
 import Dispatch
 import Glibc
 package import Logging
@@ -63,7 +64,8 @@ package final class ProxyRuntime: Sendable {
         serverTrustDelegate: (any CountersignProxy.ServerTrustDecider)? = nil,
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, scopeRequests: ScopeRequests? = nil, scopeAsker: ScopeAsker? = nil,
-        observed: (origins: [Origin], responses: ResponseObserver)? = nil, logger: Logger
+        observed: (origins: [Origin], responses: ResponseObserver)? = nil, routes: (any RouteFinding)? = nil,
+        logger: Logger
     ) async throws {
         self.scopeRequests = scopeRequests
         keeper.home.removeAbandonedFiles()
@@ -107,7 +109,8 @@ package final class ProxyRuntime: Sendable {
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker,
-            brokerCookies: brokerCookies.cookies, observer: observer, responses: observed?.responses,
+            brokerCookies: brokerCookies.cookies, observer: observer, routes: routes,
+            responses: observed?.responses,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
@@ -136,7 +139,7 @@ package final class ProxyRuntime: Sendable {
         self.ownRenewals = ownRenewals
         self.group = group
         ownsGroup = shared == nil
-        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, logger: logger)
+        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, routes: routes, logger: logger)
         control =
             hasControlSocket
             ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket) : nil

@@ -6,6 +6,7 @@ package import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignAnswering
 import CountersignProxy
+import CountersignRouting
 package import CountersignSignIn
 import FoundationEssentials
 import Glibc
@@ -94,7 +95,8 @@ package final class WindowProxy: Sendable {
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(
             keeper: keeper, configuration: configuration, accessLog: nil, threads: 1, hasControlSocket: false,
-            isTemporary: isTemporary, renewals: renewals, observed: observed, logger: logger)
+            isTemporary: isTemporary, renewals: renewals, observed: observed,
+            routes: try await ControlRoutes.finder(), logger: logger)
         return (runtime, token)
     }
 

@@ -99,7 +99,8 @@ extension ClientConnection {
         let route = services.route(to: origin, for: session.process.uid)
         try refuseLoop(route)
         phase = .connecting
-        let setup = ConnectSetup(client: self, route: route)
+        let own = services.configuration.clientToken == nil ? head.fields.value(of: .proxyAuthorization) : nil
+        let setup = ConnectSetup(client: self, route: route, clientAuthorization: own)
         self.setup = setup
         setup.start()
     }

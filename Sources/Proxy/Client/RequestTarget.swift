@@ -29,7 +29,7 @@ struct RequestTarget {
                 detail: "this is a proxy: it accepts CONNECT and absolute-form requests (RFC 9112 section 3.2)")
         }
         let name = String(decoding: target[..<colon], as: UTF8.self).lowercased()
-        guard let scheme = Origin.Scheme(rawValue: name) else {
+        guard let scheme = Origin.Scheme(rawValue: name), scheme != .proxy else {
             throw Failure(status: 400, detail: "the scheme is neither http nor https")
         }
         let rest = target[(colon + 3)...]

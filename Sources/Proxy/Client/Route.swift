@@ -75,7 +75,9 @@ final class Route {
     /// The clients' user id, if the kernel reported it.
     let principal: UInt32?
     let verdict: SiteVerdict
-    /// The line of the allowed-sites list that permits answering this origin's challenges.
+    /// The parent proxy whose challenges are answered instead of the origin's, over plain http; nil for none.
+    let challenger: Origin?
+    /// The line of the allowed-sites list that permits answering challenges: this origin's, or the ``challenger``'s.
     let rule: SiteRule?
     let isListed: Bool
     /// The session that the line shares; nil for none.
@@ -127,7 +129,10 @@ final class Route {
         self.leadsBack = leadsBack
         authority = origin.authority
         verdict = policy.sites.verdict(for: origin)
-        rule = if case .answer(let rule) = verdict { rule } else { nil }
+        let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
+        let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
+        challenger = parent?.site
+        rule = parent?.rule ?? own
         isListed = rule != nil
         sharedSession = rule?.session.flatMap { session in
             let key = SharedSession.Key(group: session.group, host: origin.host)
@@ -147,9 +152,13 @@ final class Route {
                     site: "\(origin.scheme.rawValue)://\(origin.authority)", account: policy.brokerAccount(for: rule),
                     cookies: shared.brokerCookies) : nil
         }
-        var context = policy.requestContext(to: origin, verdict)
-        context.kdcAttempts = shared.breaker.kdcAttempts
-        self.context = context
+        if let parent {
+            context = ParentPaths.context(at: parent.site, policy, hasTLS: false, shared)
+        } else {
+            var context = policy.requestContext(to: origin, verdict)
+            context.kdcAttempts = shared.breaker.kdcAttempts
+            self.context = context
+        }
     }
 
     /// The prepared exchange of a request whose challenges may be answered. `space` is the result of
@@ -161,7 +170,7 @@ final class Route {
     /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
     var credentialDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        let disposition = policy.credentialDecision(for: rule, at: origin)
+        let disposition = policy.credentialDecision(for: rule, at: challenger ?? origin)
         guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.delegateCredentials
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))
@@ -179,7 +188,7 @@ final class Route {
 
     /// Whether there is a credential for a challenge of the origin, and the site's line permits answering one.
     private(set) lazy var answersChallenges: Bool = {
-        guard let rule, origin.scheme == .https || rule.answersPlaintext else { return false }
+        guard let rule, origin.scheme == .https || rule.answersPlaintext || challenger != nil else { return false }
         if rule.answer.contains(.negotiate), case .useCredential = ticketDecision { return true }
         if origin.scheme == .https, policy.answersDevice(for: rule) { return true }
         guard !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),

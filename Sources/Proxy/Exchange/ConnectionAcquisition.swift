@@ -22,7 +22,7 @@ struct ConnectionAcquisition {
     /// The evaluation of the connection attempt in progress.
     private var evaluation: TrustEvaluation?
     /// The connection that is being opened.
-    private var opening: ConnectionChain?
+    private var opening: ConnectionAttempt?
     private var hasRetried = false
     private var identityRetry = IdentityRetry()
 
@@ -104,9 +104,9 @@ struct ConnectionAcquisition {
         self.evaluation = evaluation
     }
 
-    /// `chain` opens the connection for `evaluation`, unless that attempt has ended already.
-    mutating func opens(with chain: ConnectionChain, for evaluation: TrustEvaluation) {
-        if self.evaluation === evaluation { opening = chain }
+    /// `attempt` opens the connection for `evaluation`, unless that attempt has ended already.
+    mutating func opens(with attempt: ConnectionAttempt, for evaluation: TrustEvaluation) {
+        if self.evaluation === evaluation { opening = attempt }
     }
 
     /// Ends the attempt that `evaluation` belongs to. False if it is no longer the current one.
@@ -118,7 +118,7 @@ struct ConnectionAcquisition {
     }
 
     /// Takes the attempt, if there is one, to be cancelled.
-    mutating func takeAttempt() -> (evaluation: TrustEvaluation?, opening: ConnectionChain?) {
+    mutating func takeAttempt() -> (evaluation: TrustEvaluation?, opening: ConnectionAttempt?) {
         let taken = (evaluation, opening)
         evaluation = nil
         opening = nil

@@ -48,17 +48,39 @@ extension ExchangeDriver {
         var added: [AddedField] = []
         if route.announcesDevice { added += deviceFields }
         if route.brokerUse != nil { added += brokerFields }
+        var target = path
+        if connection?.forwarder != nil {
+            target = absoluteTarget
+            added += parentFields(authorization)
+        }
         stream.send(
             head,
             RequestChanges(
-                target: path, authority: route.authority, withholdsContent: isOpening,
-                authorization: authorization, via: services.shared.via, maxForwards: maxForwards,
+                target: target, authority: route.authority, withholdsContent: isOpening,
+                authorization: route.challenger == nil ? authorization : nil, via: services.shared.via, maxForwards: maxForwards,
                 expectsContinue: withholds, cookie: cookies, added: added))
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }
         stream.finish(trailers: nil)
         body.requestWritten()
         stream.flush()
+    }
+
+    // MARK: A parent that forwards requests
+
+    /// The target in absolute-form (RFC 9112 §3.2.2), which for `OPTIONS *` has no path (§3.2.4).
+    private var absoluteTarget: ArraySlice<UInt8> {
+        let site = Array("\(origin.scheme.rawValue)://\(route.authority)".utf8)
+        return (path.elementsEqual([UInt8(ascii: "*")]) ? site : site + path)[...]
+    }
+
+    /// The answer to the parent, or the client's own if the proxy does not answer it.
+    private func parentFields(_ authorization: AuthorizationField?) -> [AddedField] {
+        if route.challenger != nil, !isElsewhere { return authorization.map { [AddedField("Proxy-Authorization", $0)] } ?? [] }
+        guard services.configuration.clientToken == nil, route.challenger == nil,
+            let own = head.fields.value(of: .proxyAuthorization)
+        else { return [] }
+        return [AddedField("Proxy-Authorization", ClientField(own))]
     }
 
     // MARK: Events

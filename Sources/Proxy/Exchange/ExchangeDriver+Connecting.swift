@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 import CountersignTLS
 import CountersignUpstream
 
@@ -86,12 +87,32 @@ extension ExchangeDriver {
         connection.delegate = self
         // The delegate answers certificate requests from now on.
         connection.certificateSource = nil
+        if let challenger = route.challenger, connection.forwarder != challenger, !isElsewhere {
+            return leaveChallenger(connection)
+        }
         guard changesTrust else { return perform(step, on: connection) }
         endPermit(.inconclusive)
         record.forgetAnswer()
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
         if !outcome.answers { body.wantNoRepeat() }
         restart()
+    }
+
+    /// The connection leads past the parent whose challenges the exchange answers, because that cannot be reached.
+    /// Another one gets nothing that is meant for it.
+    private func leaveChallenger(_ connection: OriginConnection) {
+        guard isFresh else {
+            let error = UpstreamError(.closedBeforeResponse, "the parent proxy is gone in the middle of an exchange")
+            return refuse(OwnResponse(error), connection)
+        }
+        endPermit(.inconclusive)
+        record.forgetAnswer()
+        isElsewhere = true
+        var context = route.context
+        context.site = .no("the request went another way")
+        exchange = ExchangeMachine(context)
+        _ = exchange.started()
+        perform(.transmit(nil, isOpening: false), on: connection)
     }
 
     // MARK: Client certificates

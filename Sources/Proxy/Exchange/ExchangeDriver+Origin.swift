@@ -18,10 +18,12 @@ extension ExchangeDriver: OriginStreamDelegate {
         delivery.buffer(response, content: content)
         record.responded(status)
         noteAcceptedIdentity(status: status)
+        let isParent = route.challenger != nil
         run(
             exchange.responseReceived(
-                status: status, challengeFields: fields.values(of: .wwwAuthenticate),
-                informationFields: fields.values(of: .authenticationInfo), sent: sentField))
+                status: status, challengeFields: fields.values(of: isParent ? .proxyAuthenticate : .wwwAuthenticate),
+                informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
+                sent: sentField))
         if case .deciding = mode { stream?.pauseReading() }
     }
 
@@ -186,7 +188,11 @@ extension ExchangeDriver: OriginStreamDelegate {
         let isExplained = route.isListed || acquisition.trust.decider != nil
         var changes = ResponseDelivery.changes(
             to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
-        changes.dropsAuthentication = wasAccepted && response.head.status != 401
+        changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
+        if connection?.forwarder != nil, response.head.status == ChallengeSource.parentProxy.status {
+            // The client may answer the parent itself.
+            changes.extraFields += response.head.fields.values(of: .proxyAuthenticate).map { ("Proxy-Authenticate", $0) }
+        }
         if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
         }

@@ -75,6 +75,8 @@ final class ExchangeDriver {
     let clientBindsConnection: Bool
     /// Whether the proxy may answer a challenge of this exchange at all.
     let mayBeAnswered: Bool
+    /// The connection does not lead to the parent whose challenges this exchange would answer.
+    var isElsewhere = false
     var waitingSince: UInt64
     var lastProgress: UInt64
 
@@ -107,7 +109,7 @@ final class ExchangeDriver {
         if authorization.map(Self.bindsConnection) == true { session.authenticates(itselfTo: route.origin) }
         // NTLM authenticates the connection: later requests of this client belong to its user too, without the field.
         clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin)
-        let clientAuthorizes = authorization != nil || clientBindsConnection
+        let clientAuthorizes = route.challenger == nil && (authorization != nil || clientBindsConnection)
         let mayBeAnswered = route.isListed && !clientAuthorizes
         self.mayBeAnswered = mayBeAnswered
 

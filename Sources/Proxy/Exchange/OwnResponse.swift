@@ -47,7 +47,9 @@ extension OwnResponse {
             case .nameNotFound: (502, "dns_error")
             case .connectFailed: (502, "destination_unavailable")
             case .connectTimedOut: (504, "connection_timeout")
-            case .tunnelFailed: (502, "destination_unavailable")
+            case .tunnelFailed, .tunnelInterrupted: (502, "destination_unavailable")
+            case .tunnelRefused: (502, "connection_refused")
+            case .noRoute: (502, "destination_unavailable")
             case .tunnelTimedOut: (504, "connection_timeout")
             case .tlsFailed: (502, "tls_protocol_error")
             case .tlsAlert: (502, "tls_alert_received")
@@ -59,6 +61,10 @@ extension OwnResponse {
             case .notTrusted, .trustChanged: (502, "tls_certificate_error")
             }
         self.init(status: status, detail: error.detail, proxyError: proxyError)
+        guard let response = error.parentResponse, response.isChallenge else { return }
+        // The client may answer the parent itself.
+        self.status = response.status
+        extraFields = response.challengeFields.map { ("Proxy-Authenticate", $0) }
     }
 }
 

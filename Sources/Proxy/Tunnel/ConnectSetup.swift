@@ -27,11 +27,14 @@ final class ConnectSetup {
     private var entry = AccessLog.Outcome()
     private var trustEvaluation: TrustEvaluation?
     /// The connection to the origin that is being opened.
-    private var opening: ConnectionChain?
+    private var opening: ConnectionAttempt?
     private var identityRetry = IdentityRetry()
+    private let clientAuthorization: String?
 
-    init(client: ClientConnection, route: Route) {
+    /// `clientAuthorization` is the client's Proxy-Authorization, unless that is the token for this proxy.
+    init(client: ClientConnection, route: Route, clientAuthorization: String?) {
         self.client = client
+        self.clientAuthorization = clientAuthorization
         session = client.session
         self.route = route
         services = client.services
@@ -69,16 +72,16 @@ final class ConnectSetup {
     // MARK: A blind tunnel
 
     private func tunnel() {
-        opening = services.connector.connect(ConnectionPath(host: origin.host, port: origin.port)) { result in
+        opening = services.connector.tunnel(to: origin, clientAuthorization: clientAuthorization) { result in
             self.opening = nil
             guard let client = self.client else {
-                if case .success(let channel) = result { channel.close(promise: nil) }
+                if case .success(let opened) = result { opened.channel.close(promise: nil) }
                 return
             }
             switch result {
             case .failure(let error):
                 self.fail(OwnResponse(error))
-            case .success(let channel):
+            case .success(let opened):
                 self.client = nil
                 self.entry.status = 200
                 let tally = TunnelHandler.Tally(now: self.services.now) { tally in
@@ -86,7 +89,7 @@ final class ConnectSetup {
                     self.log()
                 }
                 client.becomeTunnel(
-                    to: channel, fromOrigin: ByteBuffer(), originHasEnded: false, tally: tally,
+                    to: opened.channel, fromOrigin: opened.early, originHasEnded: false, tally: tally,
                     response: GeneratedResponse.tunnelEstablished)
             }
         }
@@ -118,7 +121,7 @@ final class ConnectSetup {
             to: origin, tls: policy.originTLS, revocation: rule.revocation,
             certificateSource: CertificateRequestAnswerer.source(
                 for: rule, at: origin, services: services, client: session),
-            trustSource: evaluation.source
+            trustSource: evaluation.source, clientAuthorization: clientAuthorization
         ) { result in
             self.trustEvaluation = nil
             self.opening = nil

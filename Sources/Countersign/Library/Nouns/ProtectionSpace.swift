@@ -38,7 +38,7 @@ public struct ProtectionSpace: Hashable, Sendable {
 
     /// The site in canonical form.
     package func origin() throws(ChallengeError) -> Origin {
-        guard let scheme = Origin.Scheme(rawValue: scheme.lowercased()) else {
+        guard let scheme = Origin.Scheme(rawValue: scheme.lowercased()), scheme != .proxy else {
             throw .invalid(
                 "the scheme \(scheme.debugDescription) is neither https nor http", "say which of the two it is")
         }

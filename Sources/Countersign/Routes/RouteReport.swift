@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCryptography
+package import CountersignParents
+import CountersignSitePolicy
+
+/// Where a request goes next, for people and scripts: one hop, with the reason.
+package struct RouteHop: Equatable, Sendable, Codable {
+    /// `direct` or `http://proxy.corp.example:8080`.
+    package let hop: String
+    package let reason: String
+
+    package init(_ candidate: Route.Candidate) {
+        hop = candidate.hop.description
+        reason = candidate.reason.description
+    }
+
+    /// Without a setting about parents.
+    package static let direct = RouteHop(Route.Candidate(.direct, .noParent))
+
+    /// The hops for a URL in the order in which they are tried; direct if there are no routes. Throws ``ParentsError``
+    /// and ``HostNameError``.
+    package static func all(to url: String, _ routes: (any RouteFinding)?) async throws -> [RouteHop] {
+        let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
+        guard let routes else { return [.direct] }
+        return try await routes.findRoute(to: url.origin, path: url.path).map(RouteHop.init)
+    }
+
+    /// What the home's running server says; nil if none runs, or it does not know routes. Throws what it says if it
+    /// has no next hop.
+    package static func all(to url: String, byServerOf home: Home) throws -> [RouteHop]? {
+        guard let status = try? ControlSocket.ask(.status, of: home), status.knowsRoutes == true else { return nil }
+        return try ControlSocket.ask(.route(url: url), of: home).route
+    }
+}
+
+extension [RouteHop] {
+    /// Whether a setting about parents has decided.
+    package var isBySetting: Bool { self != [.direct] }
+
+    /// A sentence: `http://a.example:8080 (--parent), then direct (--parent)`.
+    package var sentence: String { map { "\($0.hop) (\($0.reason))" }.joined(separator: ", then ") }
+}

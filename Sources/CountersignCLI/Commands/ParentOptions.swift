@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Countersign
+import CountersignParents
+import CountersignRouting
+import FoundationEssentials
+
+/// `--parent` and `--no-proxy`, for commands that run a proxy or say where it goes.
+struct ParentOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Go out through this parent proxy: http://HOST:PORT, socks5://HOST, socks5h://HOST, pac:URL, pac:FILE, "
+                + "wpad (DNS only), system (the proxy variables) or direct. May be repeated; the next one is used if "
+                + "one cannot be reached. (default: $COUNTERSIGN_PARENT, else direct)",
+            valueName: "parent"))
+    var parent: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Go directly to these hosts, as curl's option of this name. (default: $COUNTERSIGN_NO_PROXY)",
+            valueName: "hosts"))
+    var noProxy: String?
+
+    /// Nil if every connection is direct. Throws ``ParentsError``.
+    func finder(_ home: Home) throws(ParentsError) -> RouteFinder? {
+        try Self.finder(home, parent, noProxy, ProcessInfo.processInfo.environment)
+    }
+
+    /// The hops for a URL by these options; if there are none, those of the home's running server. Throws
+    /// ``ParentsError``.
+    func route(to url: String, _ home: Home) throws -> [RouteHop] {
+        if !isGiven, let route = try RouteHop.all(to: url, byServerOf: home) { return route }
+        let finder = try finder(home)
+        return try Blocking.run {
+            for fault in await finder?.load() ?? [] { Console.warning(fault) }
+            return try await RouteHop.all(to: url, finder)
+        }
+    }
+
+    /// Whether the command line or a variable contains one of them.
+    var isGiven: Bool { !parent.isEmpty || noProxy != nil }
+
+    /// Makes the process's own requests go the same way.
+    func loadedFinder(_ home: Home) async throws(ParentsError) -> RouteFinder? {
+        let finder = try finder(home)
+        for fault in await finder?.load() ?? [] { Console.warning(fault) }
+        ControlRoutes.use(finder)
+        return finder
+    }
+
+    /// Makes the requests of a command without these options go where the variables say. They are read when there is a
+    /// request.
+    static func useVariables(_ environment: [String: String], _ home: Home) {
+        guard environment["COUNTERSIGN_PARENT"]?.isEmpty == false else { return }
+        ControlRoutes.use { () throws(ParentsError) in
+            let finder = try finder(home, [], nil, environment)
+            for fault in await finder?.load() ?? [] { Console.warning(fault) }
+            return finder
+        }
+    }
+
+    private static func finder(
+        _ home: Home, _ parents: [String], _ noProxy: String?, _ environment: [String: String]
+    ) throws(ParentsError) -> RouteFinder? {
+        let given = parents.isEmpty ? [environment["COUNTERSIGN_PARENT"] ?? ""] : parents
+        let settings = try ParentSettings(
+            parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "",
+            environment: environment)
+        guard !settings.sources.isEmpty else { return nil }
+        for case .hop(.parent(let parent)) in settings.sources where parent.kind == .https {
+            throw ParentsError(
+                .unsupportedKind, "--parent: \(parent): TLS to a parent is not supported",
+                hint: "use http:// if the parent has a port without TLS")
+        }
+        let scripts = ScriptReading(home: home)
+        return RouteFinder(settings, storage: scripts.storage, read: scripts.read) { Console.log("warning", $0) }
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignAnswering
+import CountersignChallenges
+import CountersignCryptography
+import CountersignHTTP1
+import CountersignParents
+import CountersignSitePolicy
+import CountersignUpstream
+import NIOCore
+
+/// The ways to origins of one event loop, as the settings about parent proxies name them.
+///
+/// A parent is listed like a site, as `proxy://HOST:PORT`. Its challenges to CONNECT are answered by a
+/// ``ParentExchange``; a SOCKS parent gets the user name and password of its line.
+final class ParentPaths: PathSource {
+    let routes: any RouteFinding
+    private unowned let services: LoopServices
+    /// What parents have accepted, by their place in the list, for later connections.
+    private var accepted: [Origin: AcceptedAnswer] = [:]
+    private var generation: UInt64 = 0
+
+    init(_ routes: any RouteFinding, _ services: LoopServices) {
+        self.routes = routes
+        self.services = services
+    }
+
+    func findPaths(
+        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
+    ) {
+        // A script sees no more of an https URL, and one path stands for all of an http origin.
+        if let candidates = routes.knownRoute(to: origin, path: "/") {
+            return completion(paths(candidates, to: origin, isBlind: isBlind, clientAuthorization))
+        }
+        let bound = NIOLoopBound(completion, eventLoop: services.loop)
+        let own = NIOLoopBound(self, eventLoop: services.loop)
+        Task { [routes, gate = services.gate] in
+            let found: Result<[CountersignParents.Route.Candidate], ParentsError>
+            do throws(ParentsError) {
+                found = .success(try await routes.findRoute(to: origin, path: "/"))
+            } catch {
+                found = .failure(error)
+            }
+            gate.execute {
+                switch found {
+                case .success(let candidates):
+                    bound.value(own.value.paths(candidates, to: origin, isBlind: isBlind, clientAuthorization))
+                case .failure(let error): bound.value(.failure(UpstreamError(.noRoute, error.detail)))
+                }
+            }
+        }
+    }
+
+    private func paths(
+        _ candidates: [CountersignParents.Route.Candidate], to origin: Origin, isBlind: Bool,
+        _ clientAuthorization: String?
+    ) -> Result<[ConnectionPath], UpstreamError> {
+        do throws(UpstreamError) {
+            var paths: [ConnectionPath] = []
+            for candidate in candidates {
+                switch candidate.hop {
+                case .direct: paths.append(ConnectionPath(host: origin.host, port: origin.port))
+                case .parent(let parent):
+                    guard !parent.isOurs(listeningOn: services.ownPorts) else {
+                        throw UpstreamError(
+                            .noRoute, "\(candidate.reason): the parent \(parent) is this proxy, so requests would loop")
+                    }
+                    paths.append(
+                        try path(through: parent, to: origin, isBlind: isBlind, clientAuthorization))
+                }
+            }
+            guard !paths.isEmpty else { throw UpstreamError(.noRoute, "no setting permits a way to \(origin)") }
+            return .success(paths)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func path(
+        through parent: ParentProxy, to origin: Origin, isBlind: Bool, _ clientAuthorization: String?
+    ) throws(UpstreamError) -> ConnectionPath {
+        let host: HostName
+        do throws(HostNameError) {
+            host = try HostName(canonicalizing: origin.host, for: .forwarded)
+        } catch {
+            throw UpstreamError(.noRoute, error.detail)
+        }
+        return ConnectionPath(
+            parent: Self.site(of: parent),
+            tunnel: tunnel(through: parent, to: origin, host, isBlind: isBlind, clientAuthorization)
+        ) { [routes] error in
+            if error == nil { routes.parentAnswered(parent) } else { routes.parentFailed(parent) }
+        }
+    }
+
+    /// Nil for a parent that forwards requests to the origin.
+    private func tunnel(
+        through parent: ParentProxy, to origin: Origin, _ host: HostName, isBlind: Bool, _ clientAuthorization: String?
+    ) -> (() -> any ParentTunnel)? {
+        let limit = services.configuration.connector.tunnel
+        if parent.kind.isSOCKS {
+            return { [self] in
+                let (credential, ended) = socksCredential(for: parent)
+                return SOCKSTunnel(
+                    parent: parent, to: host, port: origin.port, limit: limit, credential: credential,
+                    resolver: services.connector.resolver, spare: services.spare, authenticated: ended)
+            }
+        }
+        guard isBlind || origin.scheme == .https else { return nil }
+        return { [self] in
+            ConnectTunnel(
+                parent: parent, to: host, port: origin.port, limit: limit, spare: services.spare,
+                answerer: ParentExchange(
+                    parent, authority: HostText.joined(host.text, origin.port),
+                    clientAuthorization: clientAuthorization, self, services))
+        }
+    }
+
+    /// The listed parent whose challenges to plain requests for `origin` are answered, with its line. None if the
+    /// origin's own challenges are, because a request has one exchange.
+    static func challenger(
+        to origin: Origin, _ rule: SiteRule?, _ policy: Policy, _ routes: any RouteFinding
+    ) -> (site: Origin, rule: SiteRule)? {
+        guard origin.scheme == .http, rule?.answersPlaintext != true,
+            case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first?.hop, !parent.kind.isSOCKS
+        else { return nil }
+        let site = site(of: parent)
+        guard case .answer(let rule) = policy.sites.verdict(for: site) else { return nil }
+        return (site, rule)
+    }
+
+    /// The context of exchanges with a parent. `hasTLS`: with TLS to the parent.
+    static func context(at site: Origin, _ policy: Policy, hasTLS: Bool, _ shared: ProxyServices) -> RequestContext {
+        let verdict = policy.sites.verdict(for: site)
+        var context = policy.requestContext(to: site, verdict)
+        context.source = .parentProxy
+        context.kdcAttempts = shared.breaker.kdcAttempts
+        if case .answer(let rule) = verdict, !hasTLS, !rule.answersPlaintext {
+            context.permitted.removeAll { $0 == .basic }
+        }
+        return context
+    }
+
+    // MARK: Credentials
+
+    /// How the parent is listed.
+    static func site(of parent: ParentProxy) -> Origin {
+        Origin(scheme: .proxy, host: parent.host.text, port: parent.port)
+    }
+
+    /// What `site` has accepted under the policy that is in force.
+    func acceptedAnswer(at site: Origin) -> AcceptedAnswer? {
+        forgetOldPolicy()
+        return accepted[site]
+    }
+
+    func remember(_ answer: AcceptedAnswer, at site: Origin) {
+        forgetOldPolicy()
+        if answer.preemption != .none { accepted[site] = answer }
+    }
+
+    func forget(_ site: Origin) { accepted[site] = nil }
+
+    private func forgetOldPolicy() {
+        let current = services.shared.policy.current.generation
+        if current != generation { accepted = [:] }
+        generation = current
+    }
+
+    /// The user name and password for a listed SOCKS parent, and what to do with its verdict about them.
+    private func socksCredential(for parent: ParentProxy) -> (SOCKS5Client.Credential?, (Bool) -> Void) {
+        let policy = services.shared.policy.current
+        let site = Self.site(of: parent)
+        guard case .answer(let rule) = policy.sites.verdict(for: site), rule.answer.contains(.basic),
+            case .useCredential(.password(let password)) = policy.credentialDecision(for: rule, at: site, scheme: .basic),
+            let credential = SOCKS5Client.Credential(user: Secret(utf8: password.user), password: password.password)
+        else { return (nil, { _ in }) }
+        let key = Breaker.Key(
+            space: AuthenticationSpace(origin: site, realm: "SOCKS", scheme: .basic), credential: password.reference)
+        let breaker = services.shared.breaker
+        guard case .go = breaker.requestAtOnce(key) else { return (nil, { _ in }) }
+        return (credential, { isAccepted in breaker.ended(key, isAccepted ? .accepted : .rejected) })
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import CountersignChannelTLS
+import CountersignHTTP1
+import CountersignParents
+import CountersignSitePolicy
+import NIOCore
+
+/// Answers a parent's challenges to the CONNECT requests of one tunnel.
+package protocol ParentAnswering: AnyObject {
+    /// Calls `completion` once, at once or later on the event loop, with what to do first.
+    func begin(completion: @escaping (ParentAnswer) -> Void)
+
+    /// The same after a response that did not open the tunnel.
+    func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void)
+
+    /// The tunnel is open. Calls `completion` once, at once or later, with why it must not be used: the parent's last
+    /// token is wrong.
+    func opened(_ head: FieldLines, completion: @escaping (String?) -> Void)
+
+    /// The connection was lost before a response. Returns whether the request may be sent on another one.
+    func connectionLost() -> Bool
+
+    /// Nothing follows.
+    func ended()
+}
+
+/// What to do about a parent.
+package enum ParentAnswer {
+    /// Send the CONNECT, with this field if it is not nil. `onSameConnection`: on no other connection.
+    case send((any SecretFieldValue)?, onSameConnection: Bool)
+    /// The parent's response is final, for this reason if something was not answered.
+    case giveUp(reason: String?)
+}
+
+/// A tunnel by CONNECT (RFC 9110 §9.3.6).
+package final class ConnectTunnel: ParentTunnel {
+    let parent: ParentProxy
+    let host: HostName
+    let port: UInt16
+    let limit: TimeAmount
+    let answerer: any ParentAnswering
+    let spare: SpareBuffer
+    /// What to send first on the next connection; nil if that is not known yet.
+    var next: (any SecretFieldValue)??
+    package var early = ByteBuffer()
+
+    package init(
+        parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount, spare: SpareBuffer,
+        answerer: any ParentAnswering
+    ) {
+        self.parent = parent
+        self.host = host
+        self.port = port
+        self.limit = limit
+        self.spare = spare
+        self.answerer = answerer
+    }
+
+    package func makeStep() -> any ConnectionStep { ConnectStep(self) }
+
+    package func ended() { answerer.ended() }
+}
+
+/// The CONNECT requests of a tunnel on one connection to the parent.
+final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+
+    let kind = UpstreamError.Step.tunnel
+    let place: String
+    let limit: TimeAmount
+    private let tunnel: ConnectTunnel
+    private var client: ConnectClient
+    private let output: MessageOutput
+    private var chain: ConnectionChain?
+    private var channel: (any Channel)?
+
+    init(_ tunnel: ConnectTunnel) {
+        self.tunnel = tunnel
+        place = tunnel.parent.authority
+        limit = tunnel.limit
+        output = MessageOutput(spare: tunnel.spare)
+        client = ConnectClient(parent: tunnel.parent, to: tunnel.host, port: tunnel.port)
+    }
+
+    func run(on channel: any Channel, in chain: ConnectionChain) {
+        self.chain = chain
+        self.channel = channel
+        do {
+            try channel.pipeline.syncOperations.addHandler(self)
+        } catch {
+            return fail(UpstreamError.connecting(error, to: place))
+        }
+        if let next = tunnel.next {
+            tunnel.next = nil
+            send(next)
+        } else {
+            tunnel.answerer.begin { self.perform($0, after: nil) }
+        }
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { output.open(context, tls: nil, isNextToSocket: false) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { output.close() }
+
+    func chainEnded() {
+        chain = nil
+        channel = nil
+    }
+
+    // MARK: Requests
+
+    private func perform(_ answer: ParentAnswer, after response: ConnectResponse?) {
+        guard chain != nil else { return }
+        switch answer {
+        case .send(let field, let onSameConnection):
+            if client.state == .idle { return send(field) }
+            guard !onSameConnection else {
+                return refuse("it closed the connection in the middle of an authentication", response)
+            }
+            tunnel.next = .some(field)
+            fail(UpstreamError(.tunnelInterrupted, "the parent \(tunnel.parent) closed the connection"))
+        case .giveUp(let reason): refuse(reason, response)
+        }
+    }
+
+    private func send(_ field: (any SecretFieldValue)?) {
+        guard channel != nil else { return }
+        let request = client.request(field)
+        client.requestSent()
+        output.write(about: request.size, isSecret: field != nil, request.write)
+        output.flush()
+    }
+
+    // MARK: Responses
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let bytes = unwrapInboundIn(data)
+        guard chain != nil else { return }
+        guard client.state != .opened else {
+            tunnel.early.writeImmutableBuffer(bytes)
+            return
+        }
+        react { () throws(ParentsError) in try client.received(bytes.readableBytesView) }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed = event { inputEnded() } else { context.fireUserInboundEventTriggered(event) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { inputEnded() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        fail(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent): \(error)"))
+    }
+
+    private func inputEnded() {
+        guard chain != nil else { return }
+        // A response may be about to be answered on another connection.
+        switch client.state {
+        case .waitingForHead, .waitingForBody: react { () throws(ParentsError) in try client.connectionEnded() }
+        case .idle, .opened, .failed: break
+        }
+    }
+
+    private func react(_ step: () throws(ParentsError) -> ConnectClient.Action) {
+        do throws(ParentsError) {
+            switch try step() {
+            case .needMore: break
+            case .opened(let head, let rest): opened(head, rest)
+            case .responded(let response):
+                tunnel.answerer.received(response) { self.perform($0, after: response) }
+            }
+        } catch {
+            if tunnel.answerer.connectionLost() {
+                fail(UpstreamError(.tunnelFailed, error.detail))
+            } else {
+                refuse(error.detail, nil)
+            }
+        }
+    }
+
+    private func opened(_ head: FieldLines, _ rest: [UInt8]) {
+        tunnel.early.writeBytes(rest)
+        tunnel.answerer.opened(head) { fault in
+            guard let chain = self.chain, let channel = self.channel else { return }
+            if let fault { return self.refuse("the parent \(self.tunnel.parent): \(fault)", nil) }
+            self.chain = nil
+            self.channel = nil
+            channel.pipeline.syncOperations.removeHandler(self).assumeIsolated().whenComplete { _ in
+                chain.stepSucceeded(channel)
+            }
+        }
+    }
+
+    /// The parent has decided.
+    private func refuse(_ reason: String?, _ response: ConnectResponse?) {
+        var detail = "the parent \(tunnel.parent)"
+        if let response {
+            detail += " refuses the connection to \(client.authority): \(response.status) \(response.reason)"
+            if let reason { detail += " (\(reason))" }
+        } else {
+            detail = reason ?? "\(detail) does not open the connection"
+        }
+        fail(UpstreamError(.tunnelRefused, detail, response: response))
+    }
+
+    private func fail(_ error: UpstreamError) {
+        let chain = self.chain
+        self.chain = nil
+        channel = nil
+        chain?.stepFailed(error)
+    }
+}

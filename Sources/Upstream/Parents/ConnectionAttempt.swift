@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOCore
+
+/// The attempt to connect to an origin, by one way after the other.
+///
+/// The next way is tried only if a parent could not be reached, or does not speak its protocol. What a parent or the
+/// origin has decided is final. Everything happens on one event loop.
+package final class ConnectionAttempt {
+    /// The channel to the origin, or to the parent that forwards requests to it.
+    struct Opened {
+        let channel: any Channel
+        let early: ByteBuffer
+        let forwarder: Origin?
+    }
+
+    /// How many connections one tunnel may take.
+    private static let maximumConnections = 6
+
+    private let loop: any EventLoop
+    private let limit: TimeAmount
+    private let resolver: OriginResolver
+    /// Makes the steps that follow a tunnel.
+    private let makeSteps: () -> [any ConnectionStep]
+    private var paths: ArraySlice<ConnectionPath> = []
+    private var tunnel: (any ParentTunnel)?
+    private var chain: ConnectionChain?
+    private var connections = 0
+    /// Nil as soon as the result is known or the caller has cancelled.
+    private var completion: ((Result<Opened, UpstreamError>) -> Void)?
+
+    init(
+        loop: any EventLoop, limit: TimeAmount, resolver: OriginResolver,
+        makeSteps: @escaping () -> [any ConnectionStep],
+        completion: @escaping (Result<Opened, UpstreamError>) -> Void
+    ) {
+        self.loop = loop
+        self.limit = limit
+        self.resolver = resolver
+        self.makeSteps = makeSteps
+        self.completion = completion
+    }
+
+    func start(_ paths: [ConnectionPath]) {
+        self.paths = paths[...]
+        tryNextPath()
+    }
+
+    /// Closes what is being opened, and does not call the completion.
+    package func cancel() {
+        guard completion != nil else { return }
+        completion = nil
+        chain?.cancel()
+        end()
+    }
+
+    func fail(_ error: UpstreamError) { finish(.failure(error)) }
+
+    private func tryNextPath() {
+        guard completion != nil, let path = paths.first else { return }
+        tunnel = path.makeTunnel?()
+        connections = 0
+        connect(by: path)
+    }
+
+    private func connect(by path: ConnectionPath) {
+        connections += 1
+        let chain = ConnectionChain(loop: loop, steps: (tunnel.map { [$0.makeStep()] } ?? []) + makeSteps()) { result in
+            self.chain = nil
+            self.ended(result, path)
+        }
+        self.chain = chain
+        chain.start(TCPStep(host: path.host, port: path.port, limit: limit, resolver: resolver))
+    }
+
+    private func ended(_ result: Result<any Channel, UpstreamError>, _ path: ConnectionPath) {
+        switch result {
+        case .success(let channel):
+            path.parentTried?(nil)
+            finish(
+                .success(
+                    Opened(
+                        channel: channel, early: tunnel?.early ?? ByteBuffer(), forwarder: path.forwarder)))
+        case .failure(let error) where error.code == .tunnelInterrupted && connections < Self.maximumConnections:
+            connect(by: path)
+        case .failure(let error):
+            let isUnreachable = path.parentTried != nil && error.isOfUnreachableParent
+            path.parentTried?(isUnreachable ? error : nil)
+            tunnel?.ended()
+            tunnel = nil
+            guard isUnreachable, paths.count > 1 else { return finish(.failure(error)) }
+            paths.removeFirst()
+            tryNextPath()
+        }
+    }
+
+    private func finish(_ result: Result<Opened, UpstreamError>) {
+        guard let completion else {
+            if case .success(let opened) = result { opened.channel.close(promise: nil) }
+            return
+        }
+        self.completion = nil
+        end()
+        completion(result)
+    }
+
+    private func end() {
+        chain = nil
+        tunnel?.ended()
+        tunnel = nil
+    }
+}
+
+extension UpstreamError {
+    /// Whether the parent cannot be used now, so that another one may be.
+    fileprivate var isOfUnreachableParent: Bool {
+        switch (step, code) {
+        case (.resolve, _), (.tcp, _): true
+        case (.tunnel, .tunnelFailed), (.tunnel, .tunnelTimedOut), (.tunnel, .tunnelInterrupted): true
+        default: false
+        }
+    }
+}

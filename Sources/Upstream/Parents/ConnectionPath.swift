@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import NIOCore
+
+/// One way to reach an origin: directly, or through a parent proxy.
+package struct ConnectionPath {
+    /// The TCP peer: the origin, or the parent.
+    package let host: String
+    package let port: UInt16
+    /// Begins a tunnel through the parent; nil if TCP leads to the origin, or the parent forwards requests.
+    let makeTunnel: (() -> any ParentTunnel)?
+    /// The parent that forwards requests in absolute-form (RFC 9112 §3.2.2), as it is listed: the connection ends
+    /// there.
+    let forwarder: Origin?
+    /// Called with whether the parent could be reached, and with the failure if not.
+    let parentTried: ((UpstreamError?) -> Void)?
+
+    /// Directly.
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+        makeTunnel = nil
+        forwarder = nil
+        parentTried = nil
+    }
+
+    /// Through the parent that is listed as `parent`. Without a tunnel, it forwards requests.
+    package init(
+        parent: Origin, tunnel: (() -> any ParentTunnel)?, tried: @escaping (UpstreamError?) -> Void
+    ) {
+        host = parent.host
+        port = parent.port
+        makeTunnel = tunnel
+        forwarder = tunnel == nil ? parent : nil
+        parentTried = tried
+    }
+}
+
+/// The way through one parent for one connection. A parent that closes its connection after a challenge needs several.
+package protocol ParentTunnel: AnyObject {
+    /// The step on the next TCP connection.
+    func makeStep() -> any ConnectionStep
+
+    /// What came from beyond the parent together with its reply.
+    var early: ByteBuffer { get }
+
+    /// There is no further step, because the tunnel is open, or has failed.
+    func ended()
+}
+
+/// Knows the ways to origins. Each event loop has its own.
+package protocol PathSource: AnyObject {
+    /// Calls `completion` once, at once or later on the event loop, with the ways in the order in which to try them:
+    /// at least one. `isBlind`: the connection is a client's tunnel, whatever the origin's scheme.
+    /// `clientAuthorization` is the value of the client's own Proxy-Authorization, for a parent that the proxy does not
+    /// answer.
+    func findPaths(
+        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void)
+}

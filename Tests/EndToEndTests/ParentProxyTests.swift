@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// `serve` behind parent proxies: squid with each scheme, tinyproxy and microsocks.
+@Suite struct ParentProxyTests {
+    private let user: Countersign
+    /// An https site with the text `NONE`, and a plain one that shows what arrives.
+    private let site: String
+    private let plain: String
+    private let origin: ChildProcess
+
+    init() throws {
+        user = try Countersign()
+        site = "https://parent.test.localhost:\(try Origins.shared.nginx.optionalPort)"
+        let program = """
+            import http.server
+            class Shown(http.server.BaseHTTPRequestHandler):
+                protocol_version = "HTTP/1.1"
+                def log_message(self, *_):
+                    pass
+                def answer(self, content):
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+                def do_GET(self):
+                    fields = [self.headers.get(name) for name in ("Proxy-Authorization", "Authorization")]
+                    self.answer(f"{self.path} {fields}".encode())
+                def do_POST(self):
+                    self.answer(str(len(self.rfile.read(int(self.headers["Content-Length"])))).encode())
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shown)
+            print("listening", server.server_port)
+            server.serve_forever()
+            """
+        origin = try ChildProcess(try Tool.python(), ["-u", "-c", program], capture: user.folder.file("plain"))
+        plain = try "http://127.0.0.1:\(origin.line(after: "listening "))"
+        try user.allow(site)
+    }
+
+    /// Lists the parent, with the credential for it.
+    private func list(_ port: Int, _ options: String = "", host: String = "127.0.0.1") throws {
+        try user.enroll(SquidParent.user, password: SquidParent.password, name: "corp")
+        try user.allow("proxy://\(host):\(port) credential=corp \(options)")
+    }
+
+    private func expectEverythingWorks(_ proxy: RunningProxy) throws {
+        for _ in 0..<3 {
+            let intercepted = try proxy.get("\(site)/who")
+            #expect(intercepted.status == 200 && intercepted.text == "NONE \n", "\(intercepted.said)")
+        }
+        let blind = try proxy.get("\(site.replacingOccurrences(of: "parent.", with: "other."))/who", flags: ["-k"])
+        #expect(blind.status == 200 && blind.text == "NONE \n", "\(blind.said)")
+        for number in 0..<3 {
+            let shown = try proxy.get("\(plain)/\(number)?q=1")
+            #expect(shown.status == 200 && shown.text == "/\(number)?q=1 [None, None]", "\(shown.said)")
+        }
+        let content = try user.folder.write("content", String(repeating: "x", count: 200_000))
+        let posted = try Command.run(
+            try Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--data-binary", "@\(content)", "\(plain)/post"],
+            in: user.folder)
+        #expect(posted.output == "200000", "\(posted.said)")
+        #expect(!proxy.process.errorOutput.contains("kanarie"))
+    }
+
+    // MARK: Schemes
+
+    @Test func basicIsAnsweredForTunnelsAndPlainRequests() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port, "plaintext=yes")
+        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        let tunnels = squid.logged("CONNECT")
+        #expect(tunnels.filter { $0.hasPrefix("200 ") }.allSatisfy { $0.hasSuffix(" jdoe") }, "\(tunnels)")
+        #expect(tunnels.count { $0.hasPrefix("407 ") } <= 2, "one challenge for each event loop: \(tunnels)")
+        #expect(squid.logged("GET").count { $0.hasPrefix("407 ") } <= 2, "\(squid.logged("GET"))")
+    }
+
+    @Test func digestIsAnswered() throws {
+        let squid = try SquidParent(.digest)
+        try list(squid.port)
+        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
+    }
+
+    @Test func ntlmIsAnsweredOnOneConnection() throws {
+        let squid = try SquidParent(.ntlm)
+        try list(squid.port, "domain=ACME")
+        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
+    }
+
+    @Test func negotiateIsAnsweredWithATicketForTheParent() throws {
+        let realm = try KerberosRealm(services: ["HTTP/parent.test.localhost"])
+        let squid = try SquidParent(.negotiate(realm))
+        try user.succeed(
+            "credential", "set", "corp", "--principal", "\(KerberosRealm.user)@\(KerberosRealm.name)",
+            "--password-stdin", input: KerberosRealm.password + "\n")
+        try user.allow("proxy://parent.test.localhost:\(squid.port) credential=corp")
+        let proxy = try user.serve(
+            "--parent", "http://parent.test.localhost:\(squid.port)",
+            environment: realm.environment(cache: "tickets"))
+        try expectEverythingWorks(proxy)
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.contains("jdoe@CORP.TEST") })
+    }
+
+    // MARK: What is not answered
+
+    @Test func theChallengeOfAnUnlistedParentIsTheClients() throws {
+        let squid = try SquidParent(.basic)
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let refused = try proxy.get("\(plain)/")
+        #expect(refused.status == 407 && refused.values("Proxy-Authenticate") == ["Basic realm=\"corp\""])
+        let curl = try Tool.path("curl")
+        func fetch(_ url: String, _ flags: [String]) throws -> CommandResult {
+            try Command.run(
+                curl, ["-q", "-sS", "--cacert", proxy.anchor, "-x", proxy.url] + flags + [url], in: user.folder)
+        }
+        let tunnel = try fetch("\(site)/who", ["-v"])
+        #expect(tunnel.said.contains("< HTTP/1.1 407 ") && tunnel.said.contains("refuses the connection"))
+        // The client's own answer goes to the parent, and no further.
+        let own = ["--proxy-user", "\(SquidParent.user):\(SquidParent.password)"]
+        #expect(try fetch("\(site)/who", own).output == "NONE \n")
+        #expect(try fetch("\(plain)/own", own).output == "/own [None, None]")
+    }
+
+    @Test func aRejectedPasswordIsSentOnce() throws {
+        let squid = try SquidParent(.basic)
+        try user.enroll(SquidParent.user, password: "wrong", name: "corp")
+        try user.allow("proxy://127.0.0.1:\(squid.port) credential=corp plaintext=yes")
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        for _ in 0..<3 { _ = try proxy.get("\(site)/who") }
+        for _ in 0..<3 { #expect(try proxy.get("\(plain)/").status == 407) }
+        let named = (squid.logged("GET") + squid.logged("CONNECT")).filter { $0.hasSuffix(" jdoe") }
+        #expect(named.count == 1, "\(named)")
+        #expect(!(try user.run("credential", "list").output.contains("  no\n")))
+    }
+
+    @Test func basicInTheClearNeedsPermission() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port)
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let curl = try Command.run(
+            try Tool.path("curl"), ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],
+            in: user.folder)
+        #expect(curl.said.contains("only if its line says plaintext=yes"), "\(curl.said)")
+        #expect(try proxy.get("\(plain)/").status == 407)
+        #expect(!squid.logged("CONNECT").contains { $0.hasSuffix(" jdoe") })
+    }
+
+    /// The token that lets clients use this proxy is for this proxy alone.
+    @Test func theClientTokenNeverReachesTheParent() throws {
+        let file = try user.folder.write("token", "kanarie-client-token-1\n")
+        chmod(file, 0o600)
+        // The plain site stands in for the parent.
+        let proxy = try user.serve("--parent", plain, "--client-token-file", file)
+        let target = plain.replacingOccurrences(of: "127.0.0.1", with: "localhost") + "/token"
+        let shown = try proxy.get(target, flags: ["--proxy-user", "me:kanarie-client-token-1"])
+        #expect(shown.status == 200 && shown.text == "\(target) [None, None]", "\(shown.said)")
+    }
+
+    // MARK: Ways
+
+    @Test func theNextParentIsUsedIfOneCannotBeReached() throws {
+        let squid = try SquidParent(.basic)
+        let dead = try Loopback.freePorts(1)[0]
+        try list(squid.port, "plaintext=yes")
+        try expectEverythingWorks(
+            try user.serve(
+                "--parent", "http://127.0.0.1:\(dead)", "--parent", "http://127.0.0.1:\(squid.port)"))
+    }
+
+    /// What was meant for the parent that is gone does not reach the origin.
+    @Test func aDirectConnectionIsMadeOnlyIfItIsPermitted() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port, "plaintext=yes")
+        let parent = "http://127.0.0.1:\(squid.port)"
+        let (only, orDirect) = (
+            try user.serve("--parent", parent), try user.serve("--parent", parent, "--parent", "direct")
+        )
+        for proxy in [only, orDirect] { #expect(try proxy.get("\(plain)/before").status == 200) }
+        squid.stop()
+        let refused = try only.get("\(plain)/after")
+        #expect(refused.status == 502 && refused.proxyStatus.contains("127.0.0.1:\(squid.port)"), "\(refused.said)")
+        let direct = try orDirect.get("\(plain)/after")
+        #expect(direct.status == 200 && direct.text == "/after [None, None]", "\(direct.said)")
+        #expect(try orDirect.get("\(site)/who").text == "NONE \n")
+        #expect(orDirect.process.errorOutput.contains("cannot be used; it is tried last for five minutes"))
+    }
+
+    /// The plain site stands in for the other parent.
+    @Test func whatIsMeantForOneParentDoesNotReachAnother() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port, "plaintext=yes")
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)", "--parent", plain)
+        #expect(try proxy.get("\(plain)/before").status == 200)
+        squid.stop()
+        for _ in 0..<3 {
+            let shown = try proxy.get("\(plain)/after")
+            #expect(shown.status == 200 && shown.text == "\(plain)/after [None, None]", "\(shown.said)")
+        }
+    }
+
+    @Test func exceptionsGoDirectly() throws {
+        let dead = try Loopback.freePorts(1)[0]
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(dead)", "--no-proxy", "127.0.0.0/8")
+        #expect(try proxy.get("\(plain)/x").text == "/x [None, None]")
+        let refused = try proxy.get("\(site)/who")
+        #expect(refused.status != 200, "a name is not in the network")
+    }
+
+    @Test func socksCarriesEverything() throws {
+        let socks = try SOCKSParent(demandsPassword: true, in: user.folder)
+        try list(socks.port)
+        try expectEverythingWorks(try user.serve("--parent", "socks5://127.0.0.1:\(socks.port)"))
+    }
+
+    /// The parent resolves the name, and the C library knows no name below localhost.
+    @Test func theSOCKSParentResolvesTheName() throws {
+        let socks = try SOCKSParent(demandsPassword: false, in: user.folder)
+        let proxy = try user.serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
+        let named = plain.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+        #expect(try proxy.get("\(named)/x").text.hasPrefix("/x"))
+        #expect(try proxy.get("\(site)/who").status != 200)
+    }
+
+    @Test func aSOCKSParentThatRejectsThePasswordIsAskedOnce() throws {
+        let socks = try SOCKSParent(demandsPassword: true, in: user.folder)
+        try user.enroll(SquidParent.user, password: "wrong", name: "corp")
+        try user.allow("proxy://127.0.0.1:\(socks.port) credential=corp")
+        let proxy = try user.serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
+        for _ in 0..<2 {
+            let refused = try proxy.get("\(plain)/")
+            #expect(refused.status == 502 && refused.proxyStatus.contains("socks5h://127.0.0.1:\(socks.port)"))
+        }
+        #expect(!(try user.run("credential", "list").output.contains("  no\n")))
+    }
+
+    @Test func aScriptChooses() throws {
+        let squid = try SquidParent(.none)
+        let dead = try Loopback.freePorts(1)[0]
+        let script = try user.folder.write(
+            "proxy.pac",
+            """
+            function FindProxyForURL(url, host) {
+                if (isInNet(host, "127.0.0.0", "255.0.0.0") && url.substring(0, 5) == "http:") return "DIRECT";
+                return "PROXY 127.0.0.1:\(dead); PROXY 127.0.0.1:\(squid.port)";
+            }
+            """)
+        try expectEverythingWorks(try user.serve("--parent", "pac:\(script)"))
+        #expect(squid.logged("GET").isEmpty && squid.logged("CONNECT").count >= 2)
+        let route = try Command.run(
+            try Countersign.executable, ["route", "--parent", "pac:\(script)", site], in: user.folder)
+        #expect(route.output == "http://127.0.0.1:\(dead)\nhttp://127.0.0.1:\(squid.port)\n", "\(route.said)")
+    }
+
+    @Test func tinyproxyForwardsAndTunnels() throws {
+        let port = try Loopback.freePorts(1)[0]
+        let conf = try user.folder.write(
+            "tinyproxy.conf", "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nLogLevel Critical\n")
+        let tinyproxy = try ChildProcess(
+            try Tool.path("tinyproxy"), ["-d", "-c", conf], capture: user.folder.file("tinyproxy"))
+        defer { tinyproxy.stop() }
+        #expect(poll(seconds: 30) { Loopback.answers(port: port) ? true : nil } == true)
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(port)")
+        #expect(try proxy.get("\(plain)/x?y").text == "/x?y [None, None]")
+        // tinyproxy knows no name below localhost, and says so.
+        let curl = try Tool.path("curl")
+        let blind = site.replacingOccurrences(of: "parent.test.localhost", with: "127.0.0.1") + "/who"
+        let tunnel = try Command.run(curl, ["-q", "-sSk", "-x", proxy.url, blind], in: user.folder)
+        #expect(tunnel.output == "NONE \n", "\(tunnel.said)")
+        let refused = try Command.run(
+            curl, ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"], in: user.folder)
+        #expect(refused.said.contains("refuses the connection to parent.test.localhost"), "\(refused.said)")
+    }
+
+    // MARK: Faults
+
+    @Test func faultsNameTheSetting() throws {
+        for (flags, said) in [
+            (["--parent", "ftp://x:1"], "--parent"), (["--parent", "http://u:p@x:1"], "--parent"),
+            (["--no-proxy", "10.0.0.0/99", "--parent", "direct"], "--no-proxy"),
+            (["--parent", "socks4://x"], "--parent"),
+        ] {
+            let done = try user.run(["serve", "--listen", "127.0.0.1:0"] + flags)
+            #expect(done.status != 0 && done.error.contains(said), "\(done.said)")
+        }
+    }
+
+    @Test func aParentThatIsThisProxyIsRefused() throws {
+        let port = try Loopback.freePorts(1)[0]
+        let process = try ChildProcess(
+            try Countersign.executable,
+            ["serve", "--listen", "127.0.0.1:\(port)", "--home", user.home, "--parent", "http://localhost:\(port)"],
+            environment: user.environment, capture: user.folder.file("loop"))
+        defer { process.stop() }
+        _ = try process.line(after: "countersign: listening on 127.0.0.1:")
+        let looped = try Command.run(
+            try Tool.path("curl"), ["-q", "-sS", "-x", "http://127.0.0.1:\(port)", "\(plain)/"], in: user.folder)
+        #expect(looped.output.contains("is this proxy, so requests would loop"), "\(looped.said)")
+    }
+
+    /// Each gives an error that names the parent, in time.
+    @Test func aParentThatAnswersNonsenseIsNamed() throws {
+        let program = """
+            import socket, sys, threading
+            server = socket.socket()
+            server.bind(("127.0.0.1", 0))
+            server.listen(16)
+            print("listening", server.getsockname()[1])
+            def serve(client):
+                client.recv(4096)
+                client.sendall(sys.argv[1].encode().decode("unicode_escape").encode("latin-1"))
+                client.close()
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+            """
+        let all = ["hello\\r\\n\\r\\n", "", "HTTP/1.1 200", "HTTP/1.1 503 Busy\\r\\n\\r\\nno"]
+        for (number, nonsense) in all.enumerated() {
+            let parent = try ChildProcess(
+                try Tool.python(), ["-u", "-c", program, nonsense], capture: user.folder.file("nonsense-\(number)"))
+            defer { parent.stop() }
+            let place = try "127.0.0.1:\(parent.line(after: "listening "))"
+            let proxy = try user.serve("--parent", "http://\(place)")
+            let said = try Command.run(
+                try Tool.path("curl"),
+                ["-q", "-sSv", "--max-time", "30", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],
+                in: user.folder
+            ).said
+            #expect(said.contains("< HTTP/1.1 502 ") && said.contains(place), "\(nonsense): \(said)")
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+import CountersignParents
+import Synchronization
+import Testing
+
+@testable import CountersignRouting
+
+@Suite struct RouteFinderTests {
+    private static let choice = """
+        function FindProxyForURL(url, host) {
+            if (host == "intra.example") return "DIRECT";
+            return "PROXY a.example:8080; SOCKS5 b.example; DIRECT";
+        }
+        """
+
+    @Test func fixedParentsAreKnownAtOnce() throws {
+        let finder = try Scene().finder(["http://a.example:8080", "direct"], noProxy: ".intra.example")
+        #expect(try finder.known("https://www.example/") == ["http://a.example:8080", "direct"])
+        #expect(try finder.known("https://git.intra.example/") == ["direct"])
+    }
+
+    @Test func aScriptIsAskedOnceForEachView() async throws {
+        let scene = Scene()
+        scene.serve(Self.choice)
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        #expect(await finder.load() == [])
+        #expect(try finder.known("https://www.example/a") == nil)
+        let all = ["http://a.example:8080", "socks5h://b.example:1080", "direct"]
+        #expect(try await finder.hops("https://www.example/a") == all)
+        #expect(try finder.known("https://www.example/b") == all, "a script does not see the path of https")
+        #expect(try finder.known("http://www.example/a") == nil)
+        #expect(try await finder.hops("http://intra.example/") == ["direct"])
+        await finder.load()
+        #expect(try finder.known("https://www.example/b") == nil)
+    }
+
+    @Test func concurrentQuestionsShareAnEvaluation() async throws {
+        let scene = Scene()
+        scene.serve(
+            "var calls = 0; function FindProxyForURL(url, host) { calls++; return 'PROXY c' + calls + '.example:80'; }")
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        await finder.load()
+        let answers = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<50 { group.addTask { try await finder.hops("https://www.example/") } }
+            return try await group.reduce(into: Set<[String]>()) { $0.insert($1) }
+        }
+        #expect(answers == [["http://c1.example:80"]])
+    }
+
+    @Test func aScriptThatCannotBeLoadedLeavesTheLastGoodOneInForce() async throws {
+        let scene = Scene()
+        scene.serve(Self.choice)
+        let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
+        await finder.load()
+        let version = finder.version
+        scene.serve("function (")
+        let faults = await finder.load()
+        #expect(faults.count == 1 && faults[0].contains("the last good copy is used"), "\(faults)")
+        #expect(faults[0].hasPrefix("--parent: the script https://pac.example/proxy.pac: line 1"), "\(faults)")
+        #expect(try await finder.hops("https://intra.example/") == ["direct"])
+        #expect(finder.version != version, "reading again may follow a change of the network")
+    }
+
+    @Test func aStartWithoutNetworkUsesTheStoredCopy() async throws {
+        let scene = Scene()
+        scene.serve(Self.choice)
+        await (try scene.finder(["pac:https://pac.example/proxy.pac"])).load()
+        #expect(scene.stored.withLock { $0 } == Array(Self.choice.utf8))
+        scene.fail("no connection to pac.example")
+        let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
+        #expect(
+            await finder.load() == [
+                "--parent: the script https://pac.example/proxy.pac: no connection to pac.example; the last good copy is used"
+            ])
+        #expect(try await finder.hops("https://intra.example/") == ["direct"])
+    }
+
+    @Test func aBadScriptIsNotStored() async throws {
+        let scene = Scene()
+        scene.serve("<html>Sign in to the network</html>")
+        let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
+        await finder.load()
+        #expect(scene.stored.withLock { $0 } == nil)
+        await #expect(throws: ParentsError.self) { try await finder.hops("https://www.example/") }
+    }
+
+    @Test func withoutAnyHopTheErrorNamesTheScript() async throws {
+        let scene = Scene()
+        scene.serve("function FindProxyForURL(url, host) { return 'GOPHER a'; }")
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        await finder.load()
+        do {
+            _ = try await finder.hops("https://www.example/")
+            Issue.record("there is a hop")
+        } catch let error as ParentsError {
+            #expect(error.code == .noHop && error.detail.contains("/proxy.pac") && error.detail.contains("GOPHER"))
+        }
+        let other = try scene.finder(["pac:/proxy.pac", "direct"])
+        await other.load()
+        #expect(try await other.hops("https://www.example/") == ["direct"])
+    }
+
+    @Test func aScriptIsReadAgainWhenItExpires() async throws {
+        let scene = Scene()
+        scene.serve(Self.choice, lifetime: .seconds(600))
+        let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
+        await finder.load()
+        let (start, version) = (ContinuousClock.now, finder.version)
+        await finder.keepFresh(at: start + .seconds(599))
+        #expect(scene.readings.load(ordering: .relaxed) == 1)
+        await finder.keepFresh(at: start + .seconds(601))
+        #expect(scene.readings.load(ordering: .relaxed) == 2)
+        #expect(finder.version == version, "the script is the same")
+        scene.serve("function FindProxyForURL(url, host) { return 'DIRECT'; }")
+        await finder.keepFresh(at: start + .seconds(1300))
+        #expect(finder.version != version)
+        #expect(try await finder.hops("https://www.example/") == ["direct"])
+    }
+
+    @Test func aFaultIsLoggedOnce() async throws {
+        let scene = Scene()
+        scene.serve(Self.choice)
+        let finder = try scene.finder(["pac:https://pac.example/proxy.pac"])
+        await finder.load()
+        scene.fail("no connection to pac.example")
+        for minutes in [11, 20, 30] { await finder.keepFresh(at: .now + .seconds(60 * minutes)) }
+        #expect(scene.logged.withLock { $0.count } == 1)
+        scene.serve(Self.choice)
+        await finder.keepFresh(at: .now + .seconds(3600))
+        scene.fail("no connection to pac.example")
+        await finder.keepFresh(at: .now + .seconds(7200))
+        #expect(scene.logged.withLock { $0.count } == 2)
+    }
+
+    @Test func aDeadParentIsTriedLastUntilAProbeSucceeds() async throws {
+        let scene = Scene()
+        let finder = try scene.finder(["http://a.example:1", "http://b.example:2"])
+        let dead = try proxy("a.example", 1)
+        finder.parentFailed(dead)
+        finder.parentFailed(dead)
+        #expect(scene.logged.withLock { $0.count } == 1)
+        #expect(try finder.known("https://www.example/") == ["http://b.example:2", "http://a.example:1"])
+        await finder.keepFresh(at: .now + .seconds(61))
+        #expect(try finder.known("https://www.example/") == ["http://b.example:2", "http://a.example:1"])
+        scene.alive.withLock { $0 = [dead] }
+        await finder.keepFresh(at: .now + .seconds(122))
+        #expect(try finder.known("https://www.example/") == ["http://a.example:1", "http://b.example:2"])
+    }
+
+    @Test func aChangeOfTheNetworkRevivesParentsAndChangesTheVersion() throws {
+        let finder = try Scene().finder(["http://a.example:1", "http://b.example:2"])
+        finder.parentFailed(try proxy("a.example", 1))
+        let version = finder.version
+        finder.forgetNetwork()
+        #expect(finder.version != version)
+        #expect(try finder.known("https://www.example/") == ["http://a.example:1", "http://b.example:2"])
+    }
+
+    @Test(arguments: [
+        ("max-age=900", nil, 900), ("public, max-age=10", nil, 300), ("max-age=9999999", nil, 86_400),
+        ("no-store", nil, 300), (nil, 1_000_600, 600), (nil, 5, 300), (nil, nil, 3600), ("max-age=x", nil, 300),
+        ("max-age=900", 1_000_600, 900),
+    ] as [(String?, Int64?, Int64)])
+    func aResponseSaysHowLongItMayBeUsed(field: String?, expires: Int64?, seconds: Int64) {
+        #expect(
+            ScriptContents.lifetime(cacheControl: field, expires: expires, date: 1_000_000) == .seconds(seconds))
+    }
+}
