@@ -214,17 +214,22 @@ package final class Policy: Sendable {
     package func deviceDecision(
         for challenge: Challenge, _ rule: SiteRule, now: Int64
     ) -> CredentialDecision {
+        guard let challenge = PKeyAuthChallenge(challenge) else {
+            return .performDefaultHandling(reason: "the challenge is incomplete")
+        }
+        return deviceDecision(for: challenge, rule, now: now)
+    }
+
+    package func deviceDecision(for challenge: PKeyAuthChallenge, _ rule: SiteRule, now: Int64) -> CredentialDecision {
         guard case .open(_, _, let identities) = enrolled else {
             if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
             return .performDefaultHandling(reason: "the vault is closed")
         }
         if let reason = withheldReason(for: rule) { return .performDefaultHandling(reason: reason) }
-        guard let challenge = PKeyAuthChallenge(challenge) else {
-            return .performDefaultHandling(reason: "the challenge is incomplete")
-        }
         let fitting = identities.lazy.filter { identity in
             (rule.identity == nil || rule.identity == identity.name)
                 && identity.fits(acceptableIssuers: [], at: now) && challenge.accepts(issuer: identity.leaf.issuer)
+                && challenge.accepts(certificate: identity.leaf.der)
         }
         let device = fitting.compactMap { identity -> DeviceCredential? in
             guard let key = IdentityKey(identity), challenge.permits(algorithm: key.algorithm) else { return nil }

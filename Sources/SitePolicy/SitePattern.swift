@@ -28,8 +28,8 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The default scheme is `https`, the default port the scheme's; `proxy` has none. A wildcard before an address or a public suffix is
-    /// an error.
+    /// The default scheme is `https`, the default port the scheme's; `proxy` has none. A wildcard before an address or
+    /// a public suffix is an error.
     package init(
         parsing text: some StringProtocol, publicSuffixes: PublicSuffixes = .builtIn
     ) throws(HostNameError) {

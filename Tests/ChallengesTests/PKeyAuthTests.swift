@@ -85,6 +85,19 @@ import Testing
         #expect(!challenge.accepts(issuer: "CN=Device CA") && !challenge.accepts(issuer: "CN=Device CA,O=Acme,C=US"))
     }
 
+    /// SHA-1 of its DER.
+    @Test func aServerCanNameOneCertificate() throws {
+        let der: [UInt8] = [0x30, 0x03, 1, 2, 3]
+        let print = Hex.encode(Digest.sha1.hash(der)).uppercased()
+        let named = try Self.challenge("PKeyAuth nonce=n, Context=c, Version=1.0, CertThumbprint=\(print)")
+        #expect(named.accepts(certificate: der) && !named.accepts(certificate: der + [4]))
+        #expect(named.accepts(issuer: "CN=anything"))
+        // Issuers come first.
+        let both = try Self.challenge(
+            "PKeyAuth nonce=n, Context=c, Version=1.0, CertAuthorities=\"CN=A\", CertThumbprint=00")
+        #expect(both.accepts(certificate: der) && both.accepts(issuer: "CN=A") && !both.accepts(issuer: "CN=B"))
+    }
+
     @Test func onlyPercentEncodingIsRemoved() {
         #expect(PKeyAuthChallenge.decoded("a%3Db+c%") == "a=b+c%")
         #expect(PKeyAuthChallenge.decoded("%zz%4") == "%zz%4" && PKeyAuthChallenge.decoded("%C3%A4") == "ä")

@@ -158,6 +158,61 @@ import Testing
         #expect(done.error.contains("http://127.0.0.1:9/help"), "\(done.said)")
     }
 
+    /// Without addresses and paths, which differ from run to run.
+    private static func comparable(_ result: CommandResult) -> String {
+        result.said.replacing(/http:[^ \n]+/, with: "URL").replacing(/[^ \n]+profile.json/, with: "PROFILE")
+    }
+
+    /// A window in which a person signs in, and which they close on a page of the compliance service. `visits`: when
+    /// they have loaded the page.
+    private func closingWindow(_ bench: SignInSandbox, visits: Bool) throws -> [String: String] {
+        let url = #"$(printf '%s' "$line" | sed 's/.*"url":"\([^"]*\)".*/\1/')"#
+        let visit = "curl -q -sS --noproxy '*' -o /dev/null \"\(url)\""
+        return try bench.webView(
+            """
+            case $line in
+            *authorize*) sign_in;;
+            *) \(visits ? visit : ":"); say '{"reason":"window","type":"closed"}';;
+            esac
+            """)
+    }
+
+    /// A person may have been done with the page before they close it.
+    @Test(arguments: [false, true])
+    func aClosedPageHasTheSameResultWithAServer(visits: Bool) throws {
+        var results: [String] = []
+        for throughServer in [false, true] {
+            let bench = try ComplianceBench(requires: false)
+            #expect(try bench.bench.enroll().status == 0)
+            try bench.requirePolicy()
+            let server = throughServer ? try bench.bench.serveWithPassphrase() : nil
+            let done = try bench.bench.run(
+                ["compliance", "remediate", "work", "--user-agent", "embedded"],
+                environment: closingWindow(bench.bench, visits: visits))
+            #expect(server.map { $0.exitStatus == nil } ?? true)
+            results.append(Self.comparable(done))
+        }
+        #expect(results[0].hasPrefix(visits ? "exit 0\ncompliant:" : "exit 1"), "\(results)")
+        #expect(results[0].contains("userCancelled") == !visits)
+        #expect(results[0] == results[1])
+    }
+
+    @Test(arguments: [false, true])
+    func aClosedPageOfAnEnrolmentHasTheSameResultWithAServer(visits: Bool) throws {
+        var results: [String] = []
+        for throughServer in [false, true] {
+            let bench = try ComplianceBench()
+            let server = throughServer ? try bench.bench.serveWithPassphrase() : nil
+            let done = try bench.bench.enroll(
+                "--user-agent", "embedded", environment: closingWindow(bench.bench, visits: visits))
+            #expect(server.map { $0.exitStatus == nil } ?? true)
+            results.append(Self.comparable(done))
+        }
+        #expect(results[0].hasPrefix(visits ? "exit 0\nsigned in" : "exit 1"), "\(results)")
+        #expect(results[0].contains("userCancelled") == !visits)
+        #expect(results[0] == results[1])
+    }
+
     /// As for a command that opens the vault itself.
     @Test(arguments: [(true, "compliant"), (false, "userCancelled")])
     func aServerLearnsThatThePageWasClosed(opens: Bool, status: String) throws {

@@ -35,7 +35,7 @@ import Testing
     private func enroll(_ bench: SignInSandbox) throws -> CommandResult {
         try bench.run(
             ["enroll", "profile.json", "--yes", "--user-agent", "embedded"],
-            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+            environment: display.windowEnvironment)
     }
 
     /// The dialogue stays on one connection to the server, and is bound to its certificate.

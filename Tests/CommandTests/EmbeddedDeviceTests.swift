@@ -40,7 +40,7 @@ import Testing
     private func enroll(_ bench: SignInSandbox, _ flags: String...) throws -> CommandResult {
         try bench.run(
             ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded"] + flags,
-            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+            environment: display.windowEnvironment)
     }
 
     private func events(_ result: CommandResult) throws -> [String] {
@@ -104,15 +104,60 @@ import Testing
                 try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
                 "--timeout", "45",
             ],
-            environment: try bench.sandbox.environment(adding: [
-                "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
-            ]))
+            environment: try bench.sandbox.environment(adding: display.windowEnvironment))
         try terminal.when("Install the profile from \(mdm.host)?", type: "yes\r", seconds: 60)
         try terminal.waits(for: "profile \"Corp\" installed", seconds: 60)
         #expect(try bench.sandbox.succeed("profile", "list").contains("example.corp"))
         #expect(poll(seconds: 60) { terminal.waitForExit() } == 1, "\(terminal.screen)")
         #expect(terminal.screen.contains("was removed, because the sign-in has failed"), "\(terminal.screen)")
         #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
+    }
+
+    /// The person agrees, the page goes on, and the sign-in succeeds with what the profile brings.
+    @Test func aDeliveredProfileStaysWithTheSignIn() throws {
+        let made = try TemporaryFolder("made")
+        try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
+        let file = try MadeProfile.write(
+            "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
+        let mdm = try MDMServer([
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            // It goes on by itself.
+            "/install": [
+                .page(
+                    "Install",
+                    """
+                    <script>
+                    location = '/profile.mobileconfig'
+                    setTimeout(() => { location = 'msauth://profileInstalled' }, 500)
+                    </script>
+                    """)
+            ],
+            "/profile.mobileconfig": [
+                MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
+            ],
+        ])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let terminal = try PseudoTerminal(
+            [
+                try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
+            ],
+            environment: try bench.sandbox.environment(adding: display.windowEnvironment))
+        try terminal.when("Install the profile from \(mdm.host)?", type: "yes\r", seconds: 60)
+        #expect(poll(seconds: 60) { terminal.waitForExit() } == 0, "\(terminal.screen)")
+        #expect(terminal.screen.contains("profile \"Corp\" installed"), "\(terminal.screen)")
+        #expect(terminal.screen.contains("signed in as jdoe@acme.example"), "\(terminal.screen)")
+        #expect(try bench.sandbox.succeed("profile", "list").contains("example.corp"))
+        let anchors = try FileManager.default.contentsOfDirectory(atPath: bench.file("home/Certs/anchors"))
+        let root = TextFile.text(made.file("root.pem")).trimmingCharacters(in: .whitespacesAndNewlines)
+        func anchorsOfTheProfile() -> [String] {
+            anchors.filter { TextFile.text(bench.file("home/Certs/anchors/\($0)")).contains(root) }
+        }
+        #expect(anchorsOfTheProfile().count == 1, "\(anchors)")
+        #expect(try bench.status.first?["account"] as? String == "jdoe@acme.example")
+        // It belongs to the sign-in.
+        try bench.sandbox.succeed("unenroll", "work")
+        #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
+        #expect(anchorsOfTheProfile().isEmpty && !terminal.screen.contains("canary"), "\(anchors)")
     }
 
     /// The terminal asks, and the person ends the whole sign-in.
@@ -133,9 +178,7 @@ import Testing
             [
                 try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
             ],
-            environment: try bench.sandbox.environment(adding: [
-                "DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView(),
-            ]))
+            environment: try bench.sandbox.environment(adding: display.windowEnvironment))
         try terminal.when("Install the profile from \(mdm.host)?", type: "\u{3}", seconds: 60)
         #expect(poll(seconds: 60) { terminal.waitForExit() } == 130, "\(terminal.screen)")
         #expect(terminal.screen.contains("the sign-in was cancelled; nothing was changed"), "\(terminal.screen)")
@@ -334,7 +377,7 @@ import Testing
         let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
         let result = try bench.run(
             ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "15"],
-            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+            environment: display.windowEnvironment)
         #expect(result.status == 1, "\(result.said)")
         #expect(mdm.requests.map(\.path) == ["/portal"] && !result.said.contains("xxxx"), "\(result.said)")
     }
@@ -345,7 +388,7 @@ import Testing
         let off = try bench(mdm, first: [enroll], special: nil)
         let refused = try off.run(
             ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "10"],
-            environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()])
+            environment: display.windowEnvironment)
         #expect(refused.status == 1 && refused.output.contains("it is for device enrolment"), "\(refused.said)")
         #expect(mdm.requests.isEmpty)
         // The switch permits them, on the hosts of the sign-in only.

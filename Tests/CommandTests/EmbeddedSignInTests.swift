@@ -13,7 +13,7 @@ import Testing
     init() throws { display = try VirtualDisplay() }
 
     private func environment(_ own: [String: String] = [:]) throws -> [String: String] {
-        ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()].merging(own) { _, new in new }
+        try display.windowEnvironment.merging(own) { _, new in new }
     }
 
     private func enroll(_ bench: SignInSandbox, _ flags: String...) throws -> CommandResult {
@@ -40,6 +40,12 @@ import Testing
         #expect(events.contains(["event": "load-started", "url": "\(bench.provider.issuer)/authorize"]))
         #expect(try bench.status.first?["account"] as? String == "jdoe@acme.example")
         #expect(!result.said.contains("canary") && !result.error.contains("code="), "\(result.said)")
+    }
+
+    @Test func noProgramStaysOnTheDisplay() throws {
+        let result = try enroll(SignInSandbox(profile: ["redirect_uri": Self.scheme]))
+        #expect(result.status == 0, "\(result.said)")
+        #expect(poll(seconds: 20) { display.programs.isEmpty ? true : nil } == true, "\(display.programs)")
     }
 
     /// The window's requests go through a proxy of the command's own, which answers the challenge.

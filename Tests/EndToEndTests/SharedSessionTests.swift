@@ -65,7 +65,7 @@ import Testing
         func enroll(on display: VirtualDisplay) throws -> CommandResult {
             try user.run(
                 "enroll", profile, "--yes", "--user-agent", "embedded",
-                environment: ["DISPLAY": display.name, "COUNTERSIGN_WEBVIEW": try Tool.webView()], seconds: 120)
+                environment: display.windowEnvironment, seconds: 120)
         }
 
         /// How often the window has entered the password.

@@ -510,6 +510,35 @@ import Testing
         #expect(!heard("second")[0].contains("cookies") && !heard("second")[0].contains("reportsSession"))
     }
 
+    // MARK: The device
+
+    /// Also in a second window. Nothing proves the device here.
+    @Test func everyWindowAnswersAQuestionForTheDevice() async throws {
+        let asks = #"{"type":"deviceChallenge","url":"urn:http-auth:PKeyAuth?nonce=n&Context=c&Version=1.0&SubmitUrl="#
+        try await run(
+            "say '\(asks)https://login.example/a\"}'; hear; \(Self.installs); hear; "
+                + "say '{\"type\":\"redirect\",\"url\":\"com.example.app:/cb?state=good\"}'; \(Self.ends)",
+            second: "say '\(asks)https://mdm.example/b\"}'; hear; special 'msauth://profileInstalled'; \(Self.ends)")
+        func answer(_ url: String) -> String {
+            #"{"type":"load","url":"\#(url)","headers":{"#
+                + #""Authorization":"PKeyAuth Context=\"c\", Version=\"1.0\"","x-ms-PKeyAuth":"1.0"}}"#
+        }
+        #expect(heard("main")[1] == answer("https://login.example/a"))
+        #expect(heard("second")[1] == answer("https://mdm.example/b"))
+        #expect(heard("main").count == 4 && !heard("main")[0].contains("announcesDevice"))
+    }
+
+    @Test(arguments: [true, false]) func aQuestionFromElsewhereEndsTheSignIn(inSecond: Bool) async throws {
+        let asks = #"{"type":"deviceChallenge","url":"urn:http-auth:PKeyAuth?nonce=n&Context=c&Version=1.0&SubmitUrl="#
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run(
+                inSecond ? "\(Self.installs); \(Self.ends)" : "say '\(asks)https://evil.example/\"}'; \(Self.ends)",
+                second: "say '\(asks)https://evil.example/\"}'; hear")
+        }
+        #expect(error?.code == .foreignPage)
+        #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#])
+    }
+
     // MARK: Headers
 
     private final class Doors: Sendable {

@@ -41,6 +41,7 @@ import Testing
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .deviceChallenge(url: "urn:http-auth:PKeyAuth?nonce=n&Context=c"),
             .profile(url: "https://mdm.example/profile", content: Secret(utf8: "PHBsaXN0Lz4=")),
         ]
         return plain + WebViewEvent.ClosedReason.allCases.map { .closed($0) }
@@ -75,7 +76,7 @@ import Testing
         ]
         large.captureCookies = WebViewCookieSelection(host: "login.example", names: ["SID", "KEY"])
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
-        (large.reportsSession, large.specialURLs) = (true, true)
+        (large.reportsSession, large.specialURLs, large.announcesDevice) = (true, true, true)
         large.profileFolder = "/run/user/1000/profiles"
         let commands: [WebViewCommand] = [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),

@@ -34,6 +34,8 @@ package final class DeviceOrigin: Sendable {
         package let auth: String?
         /// The names of its parameters.
         package let parameters: [String]?
+        /// What became of it.
+        package let why: String?
         /// The length of the content.
         package let body: Int
     }

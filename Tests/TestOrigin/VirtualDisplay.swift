@@ -8,6 +8,8 @@ package final class VirtualDisplay: Sendable {
     package let name: String
     private let folder: TemporaryFolder
     private let process: ChildProcess
+    /// Those of an earlier display with the same number.
+    private let formerPrograms: [Int32: String]
 
     package init() throws {
         folder = try TemporaryFolder("display")
@@ -18,6 +20,36 @@ package final class VirtualDisplay: Sendable {
                 "-displayfd", "1", "-screen", "0", "1024x768x24", "-nolisten", "tcp", "-noreset", "-fbdir", folder.path,
             ], capture: folder.file("xvfb"))
         name = try ":" + process.line(after: "", seconds: 60)
+        formerPrograms = Self.programs(on: name)
+    }
+
+    /// The environment of `countersign` with the web view in a window. GLib, which finds no bus, would start one for
+    /// the display (dbus-launch --autolaunch), and that the one for screen readers; neither would end.
+    package var windowEnvironment: [String: String] {
+        get throws {
+            [
+                "DISPLAY": name, "COUNTERSIGN_WEBVIEW": try Tool.webView(), "DBUS_SESSION_BUS_ADDRESS": "disabled:",
+                "GTK_A11Y": "none",
+            ]
+        }
+    }
+
+    /// The programs that were started on the display and have not ended.
+    package var programs: [String] {
+        Self.programs(on: name).compactMap { formerPrograms[$0] == nil ? $1 : nil }
+    }
+
+    /// The names of the programs whose environment names a display, by their process numbers.
+    private static func programs(on name: String) -> [Int32: String] {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.compactMap { Int32($0) } ?? []
+        let wanted = Data("DISPLAY=\(name)".utf8)
+        let found = processes.compactMap { process -> (Int32, String)? in
+            guard let variables = FileManager.default.contents(atPath: "/proc/\(process)/environ"),
+                variables.split(separator: 0).contains(where: { $0 == wanted })
+            else { return nil }
+            return (process, TextFile.text("/proc/\(process)/comm").trimmingCharacters(in: .newlines))
+        }
+        return Dictionary(uniqueKeysWithValues: found)
     }
 
     /// The screen's content in the format of xwd(1).

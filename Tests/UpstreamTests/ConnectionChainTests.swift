@@ -30,7 +30,8 @@ private final class OneParent: PathSource {
         // The name of the parent is not resolved by the tunnel, and may be none.
         let parent = ParentProxy(.http, try HostName(canonicalizing: "127.0.0.1"), port)
         self.init(host: host, port: port) {
-            ConnectTunnel(parent: parent, to: name, port: 8443, limit: limit, spare: SpareBuffer(), answerer: Unanswering())
+            ConnectTunnel(
+                parent: parent, to: name, port: 8443, limit: limit, spare: SpareBuffer(), answerer: Unanswering())
         }
     }
 
@@ -244,9 +245,10 @@ private enum PKI {
             }
             return (error, parent.place)
         }
-        for (behaviour, code) in [(Parent.Behaviour.refuses, UpstreamError.Code.tunnelRefused), (.closes, .tunnelFailed)] {
+        let codes = [(Parent.Behaviour.refuses, UpstreamError.Code.tunnelRefused), (.closes, .tunnelFailed)]
+        for (behaviour, code) in codes {
             let (error, place) = try await failure(behaviour)
-            #expect(error?.code == code && error?.step == .tunnel && error?.place == place, "\(String(describing: error))")
+            #expect(error?.code == code && error?.step == .tunnel && error?.place == place)
         }
         let (error, _) = try await failure(.speaksPlainText)
         #expect(error?.step == .tls && error?.place == Self.target)

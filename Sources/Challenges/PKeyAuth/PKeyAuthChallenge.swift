@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// The parameters of a PKeyAuth challenge, in a field or in the query of a URN.
 package struct PKeyAuthChallenge: Sendable, Equatable {
     package let nonce: String
@@ -9,6 +11,8 @@ package struct PKeyAuthChallenge: Sendable, Equatable {
     package let version: String
     /// The names of the issuers that the server accepts; empty if it accepts any.
     let authorities: [String]
+    /// SHA-1 of the one certificate that the server accepts, in hexadecimal; nil if it names issuers, or accepts any.
+    let thumbprint: String?
     /// Names of RFC 7518 §3.1.
     let algorithms: [String]
 
@@ -24,6 +28,8 @@ package struct PKeyAuthChallenge: Sendable, Equatable {
         self.context = context
         self.version = version
         authorities = (parameter("CertAuthorities").map(Self.decoded) ?? "").split(separator: ";").map(String.init)
+        // Clients read it if there are no issuers.
+        thumbprint = authorities.isEmpty ? parameter("CertThumbprint").flatMap { $0.isEmpty ? nil : $0 } : nil
         let algorithms = (parameter("SupportedAlgs") ?? "").split { " ,;".contains($0) }.map(String.init)
         self.algorithms = algorithms.isEmpty ? Self.usualAlgorithms : algorithms
     }
@@ -34,6 +40,11 @@ package struct PKeyAuthChallenge: Sendable, Equatable {
     }
 
     package func permits(algorithm: String) -> Bool { algorithms.contains(algorithm) }
+
+    /// Whether the server accepts this certificate, in DER, as far as it names one.
+    package func accepts(certificate der: [UInt8]) -> Bool {
+        thumbprint.map { $0.lowercased() == Hex.encode(Digest.sha1.hash(der)) } ?? true
+    }
 
     /// Whether the server accepts certificates of this issuer. The organisational unit of an issuer that registers
     /// devices is a UUID of its own, so that it decides; without one, all attributes must be the same, in any order.

@@ -16,7 +16,7 @@ struct SignInDoor {
     private let server: ServerProxy?
 
     /// Starts the proxy. `access` remembers the passphrase if this process has asked for it already. `isOwn`: in this
-    /// process, because the running server does not report responses.
+    /// process, because the running server neither reports responses nor proves the device to pages.
     static func open(_ home: Home, _ access: VaultAccess, isOwn: Bool = false) async throws -> SignInDoor {
         try ClientTrust(home: home, access: access).writeBundle()
         if !isOwn, let server = try serverProxy(home, access) {
@@ -30,6 +30,14 @@ struct SignInDoor {
         if let shut = keeper.vaultErrorAtStart { throw shut }
         let own = try await WindowProxy.start(keeper, logger: logger)
         return SignInDoor(door: own.door, own: own, server: nil)
+    }
+
+    /// Whether pages of the profile's own hosts may ask for this device's certificate.
+    static func provesDevice(_ profile: SignInProfile, in home: Home) throws -> Bool {
+        let sites = try home.sites()
+        return ([profile.issuer.url.origin] + profile.navigationOrigins).contains { origin in
+            if case .answer(let rule) = sites.verdict(for: origin) { rule.answer.contains(.pkeyauth) } else { false }
+        }
     }
 
     /// Stops the proxy.

@@ -34,7 +34,8 @@ package final class WindowProxy: Sendable {
     ) async throws -> WindowProxy {
         let bundle = try bundle(of: keeper.home)
         let (runtime, token) = try await runtime(keeper, isTemporary: isTemporary, renewals: renewals, logger: logger)
-        return WindowProxy(door(runtime.addresses.first ?? "", token, bundle), runtime, keeper, logger)
+        let device = DeviceProof(policy: keeper.policy, now: { Int64(time(nil)) })
+        return WindowProxy(door(runtime.addresses.first ?? "", token, bundle, device), runtime, keeper, logger)
     }
 
     /// Stops the proxy.
@@ -73,9 +74,12 @@ package final class WindowProxy: Sendable {
     }
 
     /// The proxy on `address` as the window gets it.
-    package static func door(_ address: String, _ token: Secret, _ bundle: String) -> EmbeddedAgent.Door {
+    package static func door(
+        _ address: String, _ token: Secret, _ bundle: String, _ device: DeviceProof? = nil
+    ) -> EmbeddedAgent.Door {
         EmbeddedAgent.Door(
-            proxy: Secret(utf8: "http://countersign:\(token.utf8Text ?? "")@\(address)"), bundle: bundle)
+            proxy: Secret(utf8: "http://countersign:\(token.utf8Text ?? "")@\(address)"), bundle: bundle,
+            device: device)
     }
 
     /// A proxy of this process alone, and its password.

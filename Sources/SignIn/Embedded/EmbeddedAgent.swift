@@ -18,10 +18,13 @@ package struct EmbeddedAgent: UserAgent {
         package let proxy: Secret
         /// The certificates that the window trusts, in PEM: the system's and those of the proxy.
         package let bundle: String
+        /// What proves this device to pages of listed sites; nil if this process cannot.
+        package let device: DeviceProof?
 
-        package init(proxy: Secret, bundle: String) {
+        package init(proxy: Secret, bundle: String, device: DeviceProof? = nil) {
             self.proxy = proxy
             self.bundle = bundle
+            self.device = device
         }
     }
 
@@ -56,7 +59,8 @@ package struct EmbeddedAgent: UserAgent {
         // A provider on this machine: WebKit does not send plain http through a proxy with a password.
         let isPlain = page.origins.contains { $0.scheme == .http }
         guard let specialURLs else {
-            return try await show(page, isPlain ? nil : door, nil, SessionLoan())
+            let device = DeviceAnswers(page, page.origins, isPlain ? nil : door?.device)
+            return try await show(page, isPlain ? nil : door, nil, SessionLoan(), device)
         }
         try await show(page, isPlain ? nil : door, specialURLs)
     }
@@ -72,13 +76,15 @@ package struct EmbeddedAgent: UserAgent {
                         + "tokens for their installation, do not arrive"))
         }
         let loan = SessionLoan()
+        let device = DeviceAnswers(page, support.origins(of: page), door?.device)
         let session = SystemSession(
             environment: environment, page: page, origins: support.origins(of: page), door: doors?.session ?? door,
-            installer: support.installer, signIn: support.signIn, loan: loan, closingLimit: closingLimit)
+            installer: support.installer, signIn: support.signIn, loan: loan, device: device,
+            closingLimit: closingLimit)
         let flow = SpecialURLFlow(support, page, environment: environment) { try await session.run($0) }
         feed.connect { flow.received($0) }
         do {
-            try await show(page, doors?.main ?? door, flow, loan)
+            try await show(page, doors?.main ?? door, flow, loan, device)
         } catch {
             feed.disconnect()
             await doors?.close()
@@ -89,7 +95,7 @@ package struct EmbeddedAgent: UserAgent {
     }
 
     private func show(
-        _ page: SignInPage, _ door: Door?, _ flow: SpecialURLFlow?, _ loan: SessionLoan
+        _ page: SignInPage, _ door: Door?, _ flow: SpecialURLFlow?, _ loan: SessionLoan, _ device: DeviceAnswers
     ) async throws {
         let isPlain = page.origins.contains { $0.scheme == .http }
         var words = [try WebViewProgram.path(in: environment)]
@@ -97,9 +103,11 @@ package struct EmbeddedAgent: UserAgent {
         if isPlain { words.append("--loopback-http") }
         let view = try WebViewProcess(words, environment: environment)
         let cookies = cookies.flatMap { page.mayShow($0.key.host) ? $0 : nil }
-        let visit = Visit(view, page, cookies, flow, loan, closingLimit: closingLimit)
+        let visit = Visit(view, page, cookies, flow, loan, device, closingLimit: closingLimit)
         let result = await withTaskCancellationHandler {
-            await visit.run(WebViewOpening(page, proxy: door?.proxy, cookies, flow))
+            var opening = WebViewOpening(page, proxy: door?.proxy, cookies, flow)
+            opening.announcesDevice = device.isAnnounced
+            return await visit.run(opening)
         } onCancel: {
             visit.cancel()
         }
@@ -132,13 +140,15 @@ private final class Visit: Sendable {
     private let dialogue = PageDialogue()
     private let flow: SpecialURLFlow?
     private let loan: SessionLoan
+    private let device: DeviceAnswers
     /// Why the sign-in ends, if it is not the person who has closed the window.
     private let failure = Mutex<(any Error)?>(nil)
 
     init(
         _ view: WebViewProcess, _ page: SignInPage, _ cookies: SharedCookies?, _ flow: SpecialURLFlow?,
-        _ loan: SessionLoan, closingLimit: DispatchTimeInterval
+        _ loan: SessionLoan, _ device: DeviceAnswers, closingLimit: DispatchTimeInterval
     ) {
+        self.device = device
         self.flow = flow
         self.loan = loan
         self.view = view
@@ -224,6 +234,7 @@ private final class Visit: Sendable {
         case .cookies(let reported): cookies?.report(reported, at: Int64(time(nil)))
         case .session(let cookies, let omitted): loan.reported(SessionLoan.Report(cookies: cookies, omitted: omitted))
         case .specialURL(let url): flow?.met(url)
+        case .deviceChallenge(let url): prove(url)
         case .profile: page.report(.profileNotInstalled(reason: "the page was not asked for one"))
         case .closed(let reason): return .ended(error(for: reason))
         case .failed(let code, let sentence, let remedy):
@@ -233,6 +244,15 @@ private final class Visit: Sendable {
                     hint: PageText.printable(remedy)))
         }
         return nil
+    }
+
+    /// Answers a page's question for this device's certificate.
+    private func prove(_ url: String) {
+        do {
+            view.send(try device.answer(to: url))
+        } catch {
+            fail(error)
+        }
     }
 
     /// Puts a message to the person. Returns false if the page has sent too many.

@@ -19,6 +19,7 @@ struct SystemSession: Sendable {
     let signIn: String
     /// The session of the sign-in's window.
     let loan: SessionLoan
+    let device: DeviceAnswers
     let closingLimit: DispatchTimeInterval
 
     /// Shows the page, and returns the URL with the callback's scheme to which the window was sent. Cancelling the task
@@ -75,6 +76,7 @@ struct SystemSession: Sendable {
         opening.cookies = shared?.cookies ?? []
         opening.reportsSession = shared != nil
         opening.specialURLs = true
+        opening.announcesDevice = device.isAnnounced
         opening.profileFolder = folder
         return opening
     }
@@ -107,6 +109,8 @@ struct SystemSession: Sendable {
                     callback = url
                     view.send(.close)
                     view.kill(after: closingLimit)
+                case .deviceChallenge(let url):
+                    if callback == nil { view.send(try device.answer(to: url)) }
                 case .session(let cookies, let omitted):
                     guard let shared else { break }
                     let report = SessionLoan.Report(cookies: cookies, omitted: omitted)

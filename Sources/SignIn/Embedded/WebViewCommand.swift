@@ -78,6 +78,8 @@ struct WebViewOpening: Equatable, Sendable {
     var headers: [AdditionalHeader] = []
     /// URLs with a scheme of device management are reported.
     var specialURLs = false
+    /// Requests say that this device has a certificate.
+    var announcesDevice = false
     /// Configuration profiles are delivered through this folder.
     var profileFolder: String?
 
@@ -106,6 +108,7 @@ struct WebViewOpening: Equatable, Sendable {
         }
         members += WebViewCommand.members(headers)
         if specialURLs { members.append(("specialURLs", .bool(true))) }
+        if announcesDevice { members.append(("announcesDevice", .bool(true))) }
         if let profileFolder { members.append(("profileFolder", .string(profileFolder))) }
         return members
     }

@@ -21,6 +21,8 @@ enum WebViewEvent: Equatable, Sendable {
     /// The page that posted the messages before is gone. Their answers would be ignored.
     case pageMessagesGone
     case specialURL(url: String)
+    /// A page asks for this device's certificate.
+    case deviceChallenge(url: String)
     /// A configuration profile, in Base64.
     case profile(url: String, content: Secret)
     case closed(ClosedReason)
@@ -86,6 +88,7 @@ enum WebViewEvent: Equatable, Sendable {
                 id: try reader.integer("id"), origin: try reader.string("origin"), body: try reader.string("body"))
         case "pageMessagesGone": return .pageMessagesGone
         case "specialURL": return .specialURL(url: try reader.string("url"))
+        case "deviceChallenge": return .deviceChallenge(url: try reader.string("url"))
         case "profile":
             return .profile(url: try reader.string("url"), content: try reader.secret("content"))
         case "closed": return .closed(try reader.word("reason"))

@@ -37,9 +37,9 @@ struct ShowAPageInAWebViewCode {
         let proxy = ChallengeProxy(try home.controller())
         let running = Task { try await proxy.run() }
         let viewer = try await viewer(Tool.webPage(), showing: #require(URL(string: page)), through: proxy)
-        viewer.environment = [
-            "DISPLAY": display.name, "HOME": folder.path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": folder.path,
-        ]
+        viewer.environment = try display.windowEnvironment.merging([
+            "HOME": folder.path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": folder.path,
+        ]) { $1 }
         let output = URL(fileURLWithPath: try folder.write("output", ""))
         viewer.standardOutput = try FileHandle(forWritingTo: output)
         try viewer.run()

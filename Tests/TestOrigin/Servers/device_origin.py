@@ -7,9 +7,14 @@ Usage: device_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTROL
     authorities   CertAuthorities (default: none)
     algorithms    SupportedAlgs (default: none)
     authority     the URL that the device must sign (default: that of the request, without its query)
+    insists       whether windows that do not announce a certificate are asked, too (default: false)
+    submit        the SubmitUrl of a page's challenge (default: /submit here)
 
 Only a client that sends `x-ms-PKeyAuth: 1.0` is asked; any other one is refused with 403. Each challenge has a new
 nonce, for one answer. Writes one JSON object per request to LOG.
+
+/page?go=URL is a page for a window: it redirects one whose User-Agent ends with PKeyAuth/1.0 to urn:http-auth:PKeyAuth,
+and any other one to URL. Whatever arrives at /submit?go=URL is judged, and redirected to URL unless it is refused.
 """
 
 import base64
@@ -18,6 +23,7 @@ import re
 import secrets
 import sys
 import time
+import urllib.parse
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -65,6 +71,10 @@ def verify(token, nonces, audience):
 class Handler(LoggingHandler):
     def respond(self):
         body = self.read_content()
+        url = urllib.parse.urlsplit(self.path)
+        go = dict(urllib.parse.parse_qsl(url.query)).get("go")
+        if url.path == "/page":
+            return self.ask(go)
         value = self.headers.get("Authorization")
         announced = self.headers.get_all("x-ms-PKeyAuth") or []
         status, why = self.judge(value, announced)
@@ -74,6 +84,8 @@ class Handler(LoggingHandler):
             "parameters": value and [name for name, _ in PARAMETER.findall(value)],
         })
         control = self.server.control
+        if go and status == 200:
+            return self.reply(302, b"", [("Location", go)])
         if status != "challenge":
             return self.reply(status, f"{why}\n".encode())
         nonce = secrets.token_urlsafe(16)
@@ -84,6 +96,27 @@ class Handler(LoggingHandler):
             if control[key]:
                 challenge += f', {name}="{control[key]}"'
         self.reply(control["status"], b"which device?\n", [("WWW-Authenticate", challenge)])
+
+    def ask(self, go):
+        announced = self.headers["User-Agent"].endswith(" PKeyAuth/1.0")
+        asks = announced or self.server.control["insists"]
+        self.server.log({
+            "method": self.command, "path": self.path, "status": 302, "announced": ["1.0"] if announced else [],
+            "why": None, "auth": self.headers.get("Authorization"), "body": 0, "parameters": None,
+        })
+        if not asks:
+            return self.reply(302, b"", [("Location", go)])
+        nonce = secrets.token_urlsafe(16)
+        self.server.nonces.add(nonce)
+        control = self.server.control
+        submit = f"https://{self.headers['Host']}/submit?" + urllib.parse.urlencode({"go": go})
+        parameters = {
+            "Nonce": nonce, "Context": CONTEXT, "Version": "1.0", "SubmitUrl": control["submit"] or submit,
+        }
+        for name, key in (("CertAuthorities", "authorities"), ("SupportedAlgs", "algorithms")):
+            if control[key]:
+                parameters[name] = urllib.parse.unquote(control[key])
+        self.reply(302, b"", [("Location", "urn:http-auth:PKeyAuth?" + urllib.parse.urlencode(parameters))])
 
     def judge(self, value, announced):
         if announced != ["1.0"]:
@@ -108,7 +141,9 @@ class Handler(LoggingHandler):
 
 
 class Server(ControlledServer):
-    defaults = {"status": 401, "authorities": None, "algorithms": None, "authority": None}
+    defaults = {
+        "status": 401, "authorities": None, "algorithms": None, "authority": None, "insists": False, "submit": None,
+    }
 
 
 server = Server(Handler, *sys.argv[1:5])

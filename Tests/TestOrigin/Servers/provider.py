@@ -33,11 +33,14 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     policy_status the status of that answer (default: 400)
     basic         "user:password" with which /authorize challenges (Basic)
 
+HOST is a name in a network of the server's own, whose loopback interface is down; the port is 443 then.
+
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
 each request to LOG. It has no secret: codes and tokens are replaced by their kind.
 """
 
 import base64
+import fcntl
 import hashlib
 import html
 import http.cookies
@@ -45,7 +48,9 @@ import http.server
 import json
 import os
 import secrets
+import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -55,6 +60,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 CLIENT = "countersign-tests"
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 DEFAULTS = {
     "lifetime": 3600, "token": [], "subject": "248289761001", "refresh": True, "fail": {}, "redirect": {}, "device": 1,
     "attributes": "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=3600",
@@ -69,8 +75,8 @@ class Provider(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, control, log, tls):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, control, log, tls, host):
+        super().__init__(("127.0.0.1", 443 if host else 0), Handler)
         self.lock = threading.Lock()
         self.log_file = open(log, "a", buffering=1)
         self.tls = tls
@@ -78,13 +84,15 @@ class Provider(http.server.ThreadingHTTPServer):
         self.keys = [rsa.generate_private_key(65537, 2048) for _ in range(2)]
         self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
         self.revoked, self.sessions = [], set()
-        self.host = "provider.test.localhost" if tls else "127.0.0.1"
+        self.host = host or ("provider.test.localhost" if tls else "127.0.0.1")
 
     def set(self, control):
         self.control = DEFAULTS | control
 
     @property
     def issuer(self):
+        if self.server_port == 443:
+            return f"https://{self.host}"
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.server_port}"
 
     def log(self, entry):
@@ -372,7 +380,11 @@ def main():
     if len(sys.argv) > 3:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(sys.argv[3], sys.argv[4])
-    server = Provider(json.loads(control), log, tls)
+    host = sys.argv[5] if len(sys.argv) > 5 else None
+    if host:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
+            fcntl.ioctl(interface, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+    server = Provider(json.loads(control), log, tls, host)
     print(f"listening {server.server_port}", flush=True)
     server.serve_forever()
 

@@ -24,6 +24,8 @@ package enum Event: Equatable, Sendable {
     case pageMessagesGone
     /// A URL with a scheme of device enrolment, complete. The load was cancelled.
     case specialURL(url: String)
+    /// A page asks for this device's certificate; the URL is complete. The load was cancelled.
+    case deviceChallenge(url: String)
     /// A configuration profile that the page has delivered. `content` is in Base64.
     case profile(url: String, content: String)
     case snapshot(file: String)
@@ -82,7 +84,7 @@ package enum FailureCode: String, Codable, Sendable {
 extension Event: Codable {
     private enum Kind: String, Codable {
         case ready, loadStarted, loadFinished, loadFailed, redirect, navigationRefused, cookies, session, pageMessage
-        case pageMessagesGone, specialURL, profile, snapshot, closed, failed
+        case pageMessagesGone, specialURL, deviceChallenge, profile, snapshot, closed, failed
     }
 
     private enum Key: String, CodingKey {
@@ -116,6 +118,7 @@ extension Event: Codable {
                 id: try members.decode(Int.self, forKey: .id), origin: try text(.origin), body: try text(.body))
         case .pageMessagesGone: self = .pageMessagesGone
         case .specialURL: self = .specialURL(url: try text(.url))
+        case .deviceChallenge: self = .deviceChallenge(url: try text(.url))
         case .profile: self = .profile(url: try text(.url), content: try text(.content))
         case .snapshot: self = .snapshot(file: try text(.file))
         case .closed: self = .closed(try members.decode(ClosedReason.self, forKey: .reason))
@@ -154,6 +157,7 @@ extension Event: Codable {
             try members.encode(id, forKey: .id)
         case .pageMessagesGone: try put(.pageMessagesGone)
         case .specialURL(let url): try put(.specialURL, [.url: url])
+        case .deviceChallenge(let url): try put(.deviceChallenge, [.url: url])
         case .profile(let url, let content): try put(.profile, [.url: url, .content: content])
         case .snapshot(let file): try put(.snapshot, [.file: file])
         case .closed(let reason): try put(.closed, [.reason: reason.rawValue])

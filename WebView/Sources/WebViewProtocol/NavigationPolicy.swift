@@ -12,6 +12,8 @@ package struct NavigationPolicy: Equatable, Sendable {
         case redirect
         /// A URL with one of ``specialSchemes``: cancel, and report the URL.
         case specialURL
+        /// A page asks for this device's certificate: cancel, and report the URL.
+        case deviceChallenge
         /// Cancel, and report the URL without its secrets.
         case refuse(Refusal)
     }
@@ -35,6 +37,7 @@ package struct NavigationPolicy: Equatable, Sendable {
         }
         if opensWindow { return .refuse(.newWindow) }
         if Self.emptyDocuments.contains(text) { return .allow }
+        if Self.isDeviceChallenge(url) { return .deviceChallenge }
         guard let origin = Origin(url) else { return .refuse(.scheme) }
         guard !url.hasUserInfo else { return .refuse(.userName) }
         if allowedOrigins.contains(origin) { return .allow }
@@ -49,6 +52,11 @@ package struct NavigationPolicy: Equatable, Sendable {
 
     /// Schemes with a meaning of their own in device enrolment.
     package static let specialSchemes: Set<String> = ["msauth", "browser", "openid-vc", "companyportal"]
+
+    /// `urn:http-auth:PKeyAuth?…` (MS-PKAP §3.2.5.1.2).
+    private static func isDeviceChallenge(_ url: PageURL) -> Bool {
+        url.scheme == "urn" && url.path.lowercased() == "http-auth:pkeyauth"
+    }
 
     private static let emptyDocuments: Set<String> = ["about:blank", "about:srcdoc"]
 }

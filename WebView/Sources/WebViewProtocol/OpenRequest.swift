@@ -26,6 +26,8 @@ package struct OpenRequest: Equatable, Sendable {
     package var pageMessages: PageMessageRules?
     /// URLs with a scheme of device enrolment are reported as `specialURL`.
     package var specialURLs = false
+    /// Every request says that this device has a certificate, which servers then ask for with `deviceChallenge`.
+    package var announcesDevice = false
     /// An absolute path of a folder through which configuration profiles are downloaded and reported as `profile`; if
     /// absent, they are refused. The caller removes it.
     package var profileFolder: String?
@@ -42,6 +44,7 @@ extension OpenRequest: Codable {
     private enum Key: String, CodingKey, CaseIterable {
         case type, url, redirectURIs, allowedOrigins, timeLimitSeconds, headers, cookies, captureCookies, proxy
         case reportsSession, dataFolder, title, userAgent, pageMessages, specialURLs, profileFolder
+        case announcesDevice
     }
 
     package init(from decoder: any Decoder) throws {
@@ -60,6 +63,7 @@ extension OpenRequest: Codable {
         userAgent = try members.decodeIfPresent(String.self, forKey: .userAgent)
         pageMessages = try members.decodeIfPresent(PageMessageRules.self, forKey: .pageMessages)
         specialURLs = try members.decodeIfPresent(Bool.self, forKey: .specialURLs) ?? false
+        announcesDevice = try members.decodeIfPresent(Bool.self, forKey: .announcesDevice) ?? false
         profileFolder = try members.decodeIfPresent(String.self, forKey: .profileFolder)
     }
 
@@ -79,6 +83,7 @@ extension OpenRequest: Codable {
         try members.encodeIfPresent(userAgent, forKey: .userAgent)
         try members.encodeIfPresent(pageMessages, forKey: .pageMessages)
         if specialURLs { try members.encode(true, forKey: .specialURLs) }
+        if announcesDevice { try members.encode(true, forKey: .announcesDevice) }
         try members.encodeIfPresent(profileFolder, forKey: .profileFolder)
     }
 }

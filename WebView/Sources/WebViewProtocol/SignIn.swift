@@ -12,6 +12,7 @@ package struct SignIn: Equatable, Sendable {
     package let dataFolder: String?
     package let title: String
     package let userAgent: String?
+    package let announcesDevice: Bool
     package let pageMessages: PageMessagePolicy?
     /// Nil if no profiles are delivered.
     package let profileFolder: String?
@@ -49,6 +50,7 @@ package struct SignIn: Equatable, Sendable {
         title = request.title ?? "Sign in"
         profileFolder = request.profileFolder
         userAgent = request.userAgent
+        announcesDevice = request.announcesDevice
         if let rules = request.pageMessages {
             pageMessages = try PageMessagePolicy(rules, allowedOrigins: policy.allowedOrigins)
         } else {

@@ -13,6 +13,7 @@ extension SignInWindow {
         case .allow: return !isRedirectWithHeaders(text, isRedirect: isRedirect)
         case .redirect: program.report(.redirect(url: text))
         case .specialURL: program.report(.specialURL(url: text))
+        case .deviceChallenge: program.report(.deviceChallenge(url: text))
         case .refuse(let why): refused(text, why)
         }
         return false

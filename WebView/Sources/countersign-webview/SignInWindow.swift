@@ -31,7 +31,8 @@ final class SignInWindow {
         session = NetworkSession(signIn)
         bridge = MessageBridge(signIn.pageMessages, program: program)
         view = csn_web_view_new(
-            session.pointer, bridge.contentManager, ViewSettings.make(userAgent: signIn.userAgent),
+            session.pointer, bridge.contentManager,
+            ViewSettings.make(userAgent: signIn.userAgent, announcesDevice: signIn.announcesDevice),
             signIn.policy.contentSecurityPolicy)
         window = csn_window(gtk_window_new())
         let label = gtk_label_new("")

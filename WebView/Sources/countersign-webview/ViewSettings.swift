@@ -4,7 +4,7 @@ import CWebKitGTK
 
 /// WebKit's settings for a sign-in page: nothing that it does not need.
 enum ViewSettings {
-    static func make(userAgent: String?) -> OpaquePointer? {
+    static func make(userAgent: String?, announcesDevice: Bool) -> OpaquePointer? {
         let settings = webkit_settings_new()
         webkit_settings_set_hardware_acceleration_policy(settings, WEBKIT_HARDWARE_ACCELERATION_POLICY_NEVER)
         webkit_settings_set_enable_developer_extras(settings, 0)
@@ -27,6 +27,10 @@ enum ViewSettings {
         // `window.open` without a click arrives as the signal `create`, which refuses or reports it.
         webkit_settings_set_javascript_can_open_windows_automatically(settings, 1)
         if let userAgent { webkit_settings_set_user_agent(settings, userAgent) }
+        if announcesDevice, let name = webkit_settings_get_user_agent(settings) {
+            // What MS-PKAP's servers look for, in the words of Microsoft's clients.
+            webkit_settings_set_user_agent(settings, String(cString: name) + " PKeyAuth/1.0")
+        }
         return settings
     }
 }

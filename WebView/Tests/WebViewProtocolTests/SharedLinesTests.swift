@@ -44,6 +44,7 @@ struct SharedLinesTests {
             .pageMessage(
                 id: 7, origin: "https://login.example", body: #"{"callbacks":[{"type":"NameCallback"}]}"#),
             .pageMessagesGone, .specialURL(url: "msauth://enroll?cpurl=https://portal.example/"),
+            .deviceChallenge(url: "urn:http-auth:PKeyAuth?nonce=n&Context=c"),
             .profile(url: "https://mdm.example/profile", content: "PHBsaXN0Lz4="),
         ]
         for reason in [ClosedReason.close, .cancel, .window, .page, .timeLimit, .inputEnded] {
@@ -80,6 +81,7 @@ struct SharedLinesTests {
         large.pageMessages = PageMessageRules(origins: ["https://login.example"], types: ["NameCallback"])
         large.reportsSession = true
         large.specialURLs = true
+        large.announcesDevice = true
         large.profileFolder = "/run/user/1000/profiles"
         return [
             .open(small), .open(large), .answerMessage(id: 7, answer: #"{"callbacks":[]}"#),

@@ -21,6 +21,14 @@ extension WebView {
             view.close()
         }
 
+        @Test(arguments: ["click", "script", "meta", "post", "form", "302"])
+        func aQuestionForTheDeviceIsReported(how: String) throws {
+            let url = "urn:http-auth:PKeyAuth?nonce=n&SubmitUrl=https%3A%2F%2Flogin.example%2F"
+            let view = try WebViewProcess.open(Self.path(how, to: url))
+            #expect(try view.event { if case .deviceChallenge(let url) = $0 { url } else { nil } } == url)
+            view.close()
+        }
+
         @Test(arguments: ["click", "script", "302", "post"])
         func anotherOriginIsRefused(how: String) throws {
             let mark = server.mark

@@ -138,7 +138,8 @@ struct EnrollCommand: AsyncParsableCommand {
                 "only the user agent embedded understands URLs for device management: the provider's pages may get "
                     + "stuck", hint: "use --user-agent embedded")
         }
-        let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: managesDevice) : nil
+        let isOwn = try managesDevice || SignInDoor.provesDevice(profile, in: home)
+        let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: isOwn) : nil
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
         // The terminal is read when the question comes: profiles and pages ask there, too.
         let choose: @Sendable ([String]) async -> Int? = { names in await Self.accountChoice()?(names) }
