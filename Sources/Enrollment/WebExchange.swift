@@ -11,8 +11,8 @@ import Dispatch
 
 /// One request with libcurl to a web server of an organisation, such as the provider of a sign-in, and its response.
 ///
-/// Goes where ``ControlRoutes`` says. No redirects, `.netrc`, cookies or TLS session resumption. The server is verified as an EST server is. Plain
-/// http goes to loopback addresses only.
+/// Goes where ``ControlRoutes`` says. No redirects, `.netrc`, cookies or TLS session resumption. The server is verified
+/// as an EST server is. Plain http goes to loopback addresses only.
 package struct WebExchange: Sendable {
     package let origin: Origin
     /// Path and query, at least `/`.
@@ -68,8 +68,10 @@ package struct WebExchange: Sendable {
         _ anchors: ESTServerAnchors, _ refused: [Certificate], _ now: @escaping @Sendable () -> Int64,
         _ cancellation: Cancellation
     ) throws(EnrollmentError) -> Response {
-        guard isPublic || origin.scheme == .https || HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
-        else { throw EnrollmentError(.configuration, "\(origin) is not https") }
+        let isLocal = HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
+        guard isPublic || isLocal || origin.scheme == .https else {
+            throw EnrollmentError(.configuration, "\(origin) is not https")
+        }
         let tls = ServerTLS(
             host: origin.host, verifier: try anchors.verifier(refusing: refused), identity: nil, now: now)
         let transfer = WebTransfer(tls: tls, limitBytes: responseBytes, cancellation: cancellation)

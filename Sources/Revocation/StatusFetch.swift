@@ -12,8 +12,9 @@ import Synchronization
 /// One fetch of an OCSP response (POST, RFC 6960 appendix A) or a revocation list (GET) with libcurl. Blocks.
 ///
 /// http only, where ``ControlRoutes`` says; no redirects, credentials, `.netrc`, cookies or content codings. A direct
-/// connection is to an address that ``AddressRule`` permits, checked when libcurl opens the socket: what a name resolves
-/// to later has no effect. What a name means to a parent is not known, so only an address in the URL is checked then.
+/// connection is to an address that ``AddressRule`` permits, checked when libcurl opens the socket: what a name
+/// resolves to later has no effect. What a name means to a parent is not known, so only an address in the URL is
+/// checked then.
 package struct StatusFetch: Sendable {
     let target: FetchTarget
     /// The OCSP request in DER; nil for a list.

@@ -97,7 +97,8 @@ package enum HostLookUps {
 
     private static func text(_ address: UnsafeMutablePointer<sockaddr>, _ length: socklen_t) -> String? {
         var host = [CChar](repeating: 0, count: 1025)
-        guard getnameinfo(address, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
+        guard getnameinfo(address, length, &host, socklen_t(host.count), nil, 0, NI_NUMERICHOST) == 0
+        else { return nil }
         let text = String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         return text.contains("%") ? nil : text
     }

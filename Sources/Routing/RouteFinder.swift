@@ -22,6 +22,7 @@ package final class RouteFinder: RouteFinding {
     private struct State {
         var chooser = RouteChooser()
         var version: UInt64 = 0
+        var recent = RecentRoutes()
         /// The sentence that was logged last about each script.
         var faults: [ScriptSource: String] = [:]
     }
@@ -67,6 +68,7 @@ package final class RouteFinder: RouteFinding {
         state.withLock { state in
             state.chooser.networkChanged()
             state.version &+= 1
+            state.recent.removeAll()
         }
     }
 
@@ -102,7 +104,12 @@ package final class RouteFinder: RouteFinding {
     package func keepFresh(at now: ContinuousClock.Instant) async {
         for (source, script) in scripts where script.isDue(at: now) {
             let loaded = await script.load()
-            if loaded.isNew { state.withLock { $0.version &+= 1 } }
+            if loaded.isNew {
+                state.withLock { state in
+                    state.version &+= 1
+                    state.recent.removeAll()
+                }
+            }
             logOnce(loaded.fault.map { Self.sentence(source, $0) }, about: source)
         }
         for parent in state.withLock({ $0.chooser.probesDue(at: now) }) where await connect(parent) {
@@ -116,13 +123,21 @@ package final class RouteFinder: RouteFinding {
     package var version: UInt64 { state.withLock { $0.version } }
 
     package func knownRoute(to origin: Origin, path: String) -> [Route.Candidate]? {
+        let now = ContinuousClock.now
+        let key = RecentRoutes.Key(origin: origin, path: scripts.isEmpty || origin.scheme != .http ? "" : path)
+        let (recent, generation) = state.withLock {
+            ($0.recent.candidates(for: key, at: now), $0.recent.generation)
+        }
+        if let recent { return recent }
         guard let plan = try? settings.plan(for: origin) else { return nil }
         var results: [ScriptSource: ScriptResult] = [:]
         for source in plan.scripts {
             guard let result = scripts[source]?.known(ScriptView(origin, path: path)) else { return nil }
             results[source] = result
         }
-        return (try? plan.route(results)).map(ordered)
+        guard let candidates = (try? plan.route(results)).map(ordered) else { return nil }
+        state.withLock { $0.recent.store(candidates, for: key, foundIn: generation, at: now) }
+        return candidates
     }
 
     package func findRoute(to origin: Origin, path: String) async throws(ParentsError) -> [Route.Candidate] {
@@ -160,13 +175,18 @@ package final class RouteFinder: RouteFinding {
 
     package func parentFailed(_ parent: ParentProxy) {
         let isNew = state.withLock { state in
-            defer { state.chooser.parentFailed(parent, at: .now) }
-            return !state.chooser.isDead(.parent(parent), at: .now)
+            guard !state.chooser.isDead(.parent(parent), at: .now) else { return false }
+            state.chooser.parentFailed(parent, at: .now)
+            state.recent.removeAll()
+            return true
         }
         if isNew { log("the parent \(parent) cannot be used; it is tried last for five minutes") }
     }
 
     package func parentAnswered(_ parent: ParentProxy) {
-        state.withLock { $0.chooser.parentAnswered(parent) }
+        state.withLock { state in
+            if state.chooser.isDead(.parent(parent), at: .now) { state.recent.removeAll() }
+            state.chooser.parentAnswered(parent)
+        }
     }
 }

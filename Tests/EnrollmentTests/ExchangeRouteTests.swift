@@ -69,8 +69,9 @@ import Testing
         let parent = try StatusServer { _ in .status(status, fields: ["Proxy-Authenticate: Basic realm=\"corp\""]) }
         let error = await failure { try await send("https://www.corp.invalid/", through: [try hop(parent.port)]) }
         #expect(error?.code == .unreachable)
-        #expect(error?.detail.contains("the parent http://127.0.0.1:\(parent.port) re") == true, "\(error?.detail ?? "")")
-        #expect(error?.detail.contains(status == 407 ? "requires authentication" : "status 403") == true)
+        let detail = try #require(error).detail
+        #expect(detail.hasPrefix("the parent http://127.0.0.1:\(parent.port) re"), "\(detail)")
+        #expect(detail.contains(status == 407 ? "requires authentication" : "status 403"), "\(detail)")
         #expect(parent.requests.map(\.method) == ["CONNECT"])
     }
 

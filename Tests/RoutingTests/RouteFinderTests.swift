@@ -132,6 +132,26 @@ import Testing
         #expect(scene.logged.withLock { $0.count } == 2)
     }
 
+    @Test func aRecentAnswerEndsWithWhatItFollowsFrom() async throws {
+        let scene = Scene()
+        scene.serve("function FindProxyForURL(url, host) { return url.indexOf('a') > 0 ? 'PROXY p:1' : 'PROXY q:2'; }")
+        let finder = try scene.finder(["pac:/proxy.pac", "http://last.example:3"])
+        await finder.load()
+        for (url, first) in [("http://x.invalid/a", "http://p:1"), ("http://x.invalid/b", "http://q:2")] {
+            let found = try await finder.hops(url)
+            #expect(found == [first, "http://last.example:3"])
+            for _ in 0..<2 { #expect(try finder.known(url) == found) }
+        }
+        finder.parentFailed(try proxy("p", 1))
+        #expect(try finder.known("http://x.invalid/a") == ["http://last.example:3", "http://p:1"])
+        finder.parentAnswered(try proxy("p", 1))
+        #expect(try finder.known("http://x.invalid/a") == ["http://p:1", "http://last.example:3"])
+        scene.serve("function FindProxyForURL(url, host) { return 'DIRECT'; }", lifetime: .seconds(600))
+        await finder.keepFresh(at: .now + .seconds(700))
+        #expect(try finder.known("http://x.invalid/a") == nil)
+        #expect(try await finder.hops("http://x.invalid/a") == ["direct", "http://last.example:3"])
+    }
+
     @Test func aDeadParentIsTriedLastUntilAProbeSucceeds() async throws {
         let scene = Scene()
         let finder = try scene.finder(["http://a.example:1", "http://b.example:2"])
@@ -156,11 +176,13 @@ import Testing
         #expect(try finder.known("https://www.example/") == ["http://a.example:1", "http://b.example:2"])
     }
 
-    @Test(arguments: [
+    private static let responses: [(String?, Int64?, Int64)] = [
         ("max-age=900", nil, 900), ("public, max-age=10", nil, 300), ("max-age=9999999", nil, 86_400),
         ("no-store", nil, 300), (nil, 1_000_600, 600), (nil, 5, 300), (nil, nil, 3600), ("max-age=x", nil, 300),
         ("max-age=900", 1_000_600, 900),
-    ] as [(String?, Int64?, Int64)])
+    ]
+
+    @Test(arguments: responses)
     func aResponseSaysHowLongItMayBeUsed(field: String?, expires: Int64?, seconds: Int64) {
         #expect(
             ScriptContents.lifetime(cacheControl: field, expires: expires, date: 1_000_000) == .seconds(seconds))

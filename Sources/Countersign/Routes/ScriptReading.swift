@@ -114,7 +114,8 @@ package struct ScriptReading: Sendable {
     // MARK: WPAD
 
     private func wpadURLs() -> [String] {
-        guard let domain = domain(), let name = try? HostName(canonicalizing: domain, for: .forwarded) else { return [] }
+        guard let domain = domain(), let name = try? HostName(canonicalizing: domain, for: .forwarded)
+        else { return [] }
         return WPADNames.urls(forDomain: name) { Home.publicSuffixes.isPublicSuffix($0) }
     }
 
