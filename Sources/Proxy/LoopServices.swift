@@ -39,6 +39,8 @@ final class LoopServices {
         didSet { routes.removeAll() }
     }
     private var routes = RouteTable()
+    /// ``RouteFinding/version`` of the idle connections.
+    private var hopsVersion: UInt64?
     private var watched: [ObjectIdentifier: any TimeWatched] = [:]
     private var tick: RepeatedTask?
 
@@ -123,6 +125,17 @@ final class LoopServices {
         pool.keepOnly(settings: policy.generation)
         routes.keepOnly(version: shared.policy.version)
         shared.acceptedAnswers.keepOnly(policy)
+        forgetOldHops()
+    }
+
+    /// Closes the idle connections of an earlier network or script: another way may lead to their origins now.
+    private func forgetOldHops() {
+        guard let version = shared.routes?.version, version != hopsVersion else { return }
+        if hopsVersion != nil {
+            pool.closeIdle()
+            routes.removeAll()
+        }
+        hopsVersion = version
     }
 
     static func monotonicSeconds() -> UInt64 {

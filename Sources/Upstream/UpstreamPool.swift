@@ -93,13 +93,18 @@ package final class UpstreamPool {
         }
     }
 
-    /// Closes every idle connection, and from now on every connection that is given back.
-    package func shutDown() {
-        isShutDown = true
+    /// Closes every idle connection.
+    package func closeIdle() {
         for slot in slots.values {
             remove(slot)
             slot.closeAll()
         }
+    }
+
+    /// Closes every idle connection, and from now on every connection that is given back.
+    package func shutDown() {
+        isShutDown = true
+        closeIdle()
     }
 
     /// Adds `slot` to the table and returns it, or the slot that the table already has for its key; nil after the

@@ -292,6 +292,12 @@ struct RouteTable {
         let leadsBack = ownPorts.contains(origin.port) && HostText.isThisMachine(origin.host)
         let route = Route(
             to: origin, for: principal, policy.current, version: current, leadsBack: leadsBack, shared, pool)
+        // A script has not said yet whether a parent may challenge.
+        guard origin.scheme == .https || shared.routes.map({ $0.knownRoute(to: origin, path: "/") != nil }) ?? true
+        else {
+            route.isInTable = false
+            return route
+        }
         routes[key] = route
         return route
     }
