@@ -296,6 +296,7 @@ struct ServeTests {
         var expected = ControlReply(isLocked: false, processIdentifier: server.pid, addresses: [try #require(address)])
         expected.operations = VaultOperation.names
         expected.kerberos = KerberosEnvironment(try sandbox.environment(), folder: sandbox.folder.path)
+        expected.knowsRoutes = true
         #expect(reply == expected)
     }
 

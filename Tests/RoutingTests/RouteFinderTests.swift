@@ -134,7 +134,7 @@ import Testing
 
     @Test func aRecentAnswerEndsWithWhatItFollowsFrom() async throws {
         let scene = Scene()
-        scene.serve("function FindProxyForURL(url, host) { return url.indexOf('a') > 0 ? 'PROXY p:1' : 'PROXY q:2'; }")
+        scene.serve("function FindProxyForURL(url, host) { return url.indexOf('/a') > 0 ? 'PROXY p:1' : 'PROXY q:2'; }")
         let finder = try scene.finder(["pac:/proxy.pac", "http://last.example:3"])
         await finder.load()
         for (url, first) in [("http://x.invalid/a", "http://p:1"), ("http://x.invalid/b", "http://q:2")] {
