@@ -123,7 +123,10 @@ let package = Package(
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
-        module("Upstream", ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio),
+        module(
+            "Upstream",
+            ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"],
+            nio),
         module(
             "Proxy",
             [
@@ -223,7 +226,8 @@ let package = Package(
             ["Revocation", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Cryptography"]),
         tests(
             "UpstreamTests",
-            ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"], nio + [embedded]),
+            ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"],
+            nio + [embedded]),
         tests(
             "ProxyTests",
             [

@@ -50,6 +50,7 @@ let package = Package(
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("SitePolicy", ["Challenges", "Cryptography"]),
+        module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
@@ -60,14 +61,14 @@ let package = Package(
             ], settings: testable),
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
-            "Upstream", ["HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
+            "Upstream",
+            ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
             settings: testable),
         module(
             "Proxy",
             [
-                "Answering", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy", "Certificates",
-                "Cookies",
-                "Challenges", "Cryptography", "CLinux",
+                "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),

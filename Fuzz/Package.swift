@@ -25,6 +25,7 @@ let package = Package(
             name: prefixed("CCurl"), path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
+        .systemLibrary(name: prefixed("CDuktape"), path: "Sources/CDuktape"),
         module("Cryptography", ["COpenSSL"]),
         module("HTTP1"),
         module("Loopback"),
@@ -34,13 +35,18 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Cryptography"]),
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
+        module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
+        module("Routing", ["Parents", "PAC", "SitePolicy", "Challenges", "CCurl"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
-        module("Revocation", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
-        module("Enrollment", ["SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+        module(
+            "Revocation", ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
+        module(
+            "Enrollment",
+            ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
             [
@@ -51,8 +57,7 @@ let package = Package(
             name: "Fuzz",
             dependencies: dependencies([
                 "HTTP1", "Challenges", "NTLM", "SPNEGO", "Negotiate", "SitePolicy", "JSON", "OAuth", "SignIn",
-                "DeviceManagement", "Certificates", "Revocation", "Cryptography",
-                "Parents",
+                "DeviceManagement", "Certificates", "Revocation", "Cryptography", "Parents",
             ])),
     ]
 )

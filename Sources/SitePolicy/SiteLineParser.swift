@@ -91,7 +91,9 @@ struct SiteLineParser {
             return try SitePattern(parsing: site.text, publicSuffixes: publicSuffixes)
         } catch {
             var column = site.column
-            if error.code == .port, !error.detail.contains("missing"), let colon = site.text.unicodeScalars.lastIndex(of: ":") {
+            if error.code == .port, !error.detail.contains("missing"),
+                let colon = site.text.unicodeScalars.lastIndex(of: ":")
+            {
                 column += site.text.unicodeScalars.distance(from: site.text.startIndex, to: colon) + 1
             }
             problem(at: column, error.detail, hint: Self.hint(for: error.code, site.text))

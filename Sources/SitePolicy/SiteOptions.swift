@@ -123,7 +123,8 @@ struct SiteOptions {
         for name in [Name.identity, .intercept, .revocation] {
             guard let column = seen[name] else { continue }
             return Fault(
-                column: column, message: "\(name.rawValue)= has no effect for a parent proxy", hint: "remove the option")
+                column: column, message: "\(name.rawValue)= has no effect for a parent proxy",
+                hint: "remove the option")
         }
         guard let answer, answer.usesBroker || !answer.schemes.allSatisfy(SiteRule.proxySchemes.contains) else {
             return nil

@@ -255,6 +255,44 @@ import Testing
         #expect(route.output == "http://127.0.0.1:\(dead)\nhttp://127.0.0.1:\(squid.port)\n", "\(route.said)")
     }
 
+    /// The credential would be readable on the way to such a parent.
+    @Test func aParentThatDemandsTLSGetsNothing() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port)
+        let parent = "https://127.0.0.1:\(squid.port)"
+        for (fallback, status) in [("", 502), ("; DIRECT", 200)] {
+            let script = try user.folder.write(
+                "tls.pac",
+                "function FindProxyForURL(url, host) { return \"HTTPS 127.0.0.1:\(squid.port)\(fallback)\"; }")
+            let proxy = try user.serve("--parent", "pac:\(script)")
+            for _ in 0..<2 {
+                let shown = try proxy.get("\(plain)/x")
+                #expect(shown.status == status, "\(shown.said)")
+                if status == 502 { #expect(shown.proxyStatus.contains(parent), "\(shown.said)") }
+            }
+            let curl = try Tool.path("curl")
+            let tunnel = try Command.run(
+                curl, ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"], in: user.folder)
+            let expected = status == 502 ? "TLS to a parent is not supported" : "NONE"
+            #expect(tunnel.said.contains(expected), "\(tunnel.said)")
+        }
+        #expect(squid.logged("CONNECT").isEmpty && squid.logged("GET").isEmpty)
+    }
+
+    /// A request that came before the script was asked does not keep later ones from being answered.
+    @Test func theParentThatAScriptNamesIsAnsweredForPlainRequests() throws {
+        let squid = try SquidParent(.basic)
+        try list(squid.port, "plaintext=yes")
+        let script = try user.folder.write(
+            "plain.pac", "function FindProxyForURL(url, host) { return \"PROXY 127.0.0.1:\(squid.port)\"; }")
+        let proxy = try user.serve("--parent", "pac:\(script)")
+        _ = try proxy.get("\(plain)/first")
+        for _ in 0..<3 {
+            let shown = try proxy.get("\(plain)/later")
+            #expect(shown.status == 200 && shown.text == "/later [None, None]", "\(shown.said)")
+        }
+    }
+
     @Test func tinyproxyForwardsAndTunnels() throws {
         let port = try Loopback.freePorts(1)[0]
         let conf = try user.folder.write(

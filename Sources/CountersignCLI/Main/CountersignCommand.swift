@@ -28,7 +28,8 @@ struct CountersignCommand: ParsableCommand {
         version: "0.1.0 (commit \(builtCommit), OpenSSL \(LinkedOpenSSL.version))",
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
-            TestCommand.self, RouteCommand.self, PauseCommand.self, ResumeCommand.self, EnrollCommand.self, StatusCommand.self,
+            TestCommand.self, RouteCommand.self, PauseCommand.self, ResumeCommand.self, EnrollCommand.self,
+            StatusCommand.self,
             UnenrollCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,

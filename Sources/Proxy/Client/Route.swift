@@ -153,7 +153,7 @@ final class Route {
                     cookies: shared.brokerCookies) : nil
         }
         if let parent {
-            context = ParentPaths.context(at: parent.site, policy, hasTLS: false, shared)
+            context = ParentPaths.context(at: parent.site, policy, shared)
         } else {
             var context = policy.requestContext(to: origin, verdict)
             context.kdcAttempts = shared.breaker.kdcAttempts

@@ -57,7 +57,8 @@ extension ExchangeDriver {
             head,
             RequestChanges(
                 target: target, authority: route.authority, withholdsContent: isOpening,
-                authorization: route.challenger == nil ? authorization : nil, via: services.shared.via, maxForwards: maxForwards,
+                authorization: route.challenger == nil ? authorization : nil, via: services.shared.via,
+                maxForwards: maxForwards,
                 expectsContinue: withholds, cookie: cookies, added: added))
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }
@@ -76,7 +77,9 @@ extension ExchangeDriver {
 
     /// The answer to the parent, or the client's own if the proxy does not answer it.
     private func parentFields(_ authorization: AuthorizationField?) -> [AddedField] {
-        if route.challenger != nil, !isElsewhere { return authorization.map { [AddedField("Proxy-Authorization", $0)] } ?? [] }
+        if route.challenger != nil, !isElsewhere {
+            return authorization.map { [AddedField("Proxy-Authorization", $0)] } ?? []
+        }
         guard services.configuration.clientToken == nil, route.challenger == nil,
             let own = head.fields.value(of: .proxyAuthorization)
         else { return [] }

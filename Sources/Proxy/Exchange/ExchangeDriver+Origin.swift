@@ -191,7 +191,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
         if connection?.forwarder != nil, response.head.status == ChallengeSource.parentProxy.status {
             // The client may answer the parent itself.
-            changes.extraFields += response.head.fields.values(of: .proxyAuthenticate).map { ("Proxy-Authenticate", $0) }
+            let challenges = response.head.fields.values(of: .proxyAuthenticate)
+            changes.extraFields += challenges.map { ("Proxy-Authenticate", $0) }
         }
         if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))

@@ -55,7 +55,7 @@ final class ParentExchange: ParentAnswering {
         let verdict = policy.sites.verdict(for: site)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         clientField = rule == nil ? clientAuthorization.map(ClientField.init) : nil
-        var context = ParentPaths.context(at: site, policy, hasTLS: parent.kind == .https, services.shared)
+        var context = ParentPaths.context(at: site, policy, services.shared)
         if rule?.preempts == true { context.accepted = paths.acceptedAnswer(at: site) }
         machine = ExchangeMachine(context)
     }
