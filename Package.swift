@@ -226,8 +226,10 @@ let package = Package(
             ["Revocation", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Cryptography"]),
         tests(
             "UpstreamTests",
-            ["Upstream", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges"],
-            nio + [embedded]),
+            [
+                "Upstream", "TestOrigin", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates",
+                "Challenges",
+            ], nio + [embedded]),
         tests(
             "ProxyTests",
             [

@@ -28,6 +28,13 @@ package struct CurlRoute: Sendable {
     ) throws(ParentsError) -> CURLcode {
         var fault: ParentsError?
         for (index, hop) in hops.enumerated() {
+            if case .parent(let parent) = hop, parent.kind == .https {
+                // libcurl would call the same verifier for the parent's certificate as for the origin's.
+                fault = ParentsError(
+                    .unsupportedKind, "the parent \(parent) demands TLS, which requests of this program do not use",
+                    hint: "name a parent that does not, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
+                continue
+            }
             let code = Self.prepare(handle, hop, isLast: index == hops.count - 1)
             guard code == CURLE_OK else { return code }
             began(hop)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 
 /// The user inbound events that ``TLSHandler`` fires.
 package enum TLSEvent: Sendable {
@@ -50,4 +51,9 @@ package struct TLSSummary: Equatable, Sendable {
     package let resumed: Bool
     /// On the server's side, the verified chain of the client, leaf first; empty without a client certificate.
     package let verifiedClientChain: [Certificate]
+
+    /// What binds an answer to this connection; nil without a certificate of the peer.
+    package var channelBinding: ChannelBinding? {
+        peerCertificate.map { .tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash) }
+    }
 }

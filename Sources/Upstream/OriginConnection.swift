@@ -57,6 +57,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package let place: String
     /// The parent proxy that the connection leads to, and that forwards requests in absolute-form (RFC 9112 §3.2.2).
     package let forwarder: Origin?
+    /// TLS to the ``forwarder``; nil for none.
+    package let forwarderTLS: TLSSummary?
     /// The result of the TLS handshake; nil without TLS.
     package private(set) var tls: TLSSummary?
     /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
@@ -120,10 +122,11 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// pipeline.
     init(
         place: String, tlsHandler: TLSHandler?, spare: SpareBuffer = SpareBuffer(), isNextToSocket: Bool = false,
-        forwarder: Origin? = nil
+        forwarder: Origin? = nil, forwarderTLS: TLSSummary? = nil
     ) {
         self.place = place
         self.forwarder = forwarder
+        self.forwarderTLS = forwarderTLS
         self.tlsHandler = tlsHandler
         self.isNextToSocket = isNextToSocket
         output = MessageOutput(spare: spare)

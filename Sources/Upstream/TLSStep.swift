@@ -18,17 +18,20 @@ final class TLSStep: ConnectionStep {
     private let certificateSource: OriginConnection.CertificateSource?
     private let trustSource: OriginConnection.TrustSource?
     private let spare: SpareBuffer
+    private let isNextToSocket: Bool
     private var connection: OriginConnection?
 
+    /// `isNextToSocket`: the connection is not inside of TLS to a parent.
     init(
         origin: Origin, context: TLSClientContext, revocation: RevocationCheck, limit: TimeAmount, spare: SpareBuffer,
-        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource?
+        isNextToSocket: Bool, certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource?
     ) {
         self.origin = origin
         self.context = context
         self.revocation = revocation
         self.limit = limit
         self.spare = spare
+        self.isNextToSocket = isNextToSocket
         self.certificateSource = certificateSource
         self.trustSource = trustSource
         place = HostText.joined(origin.host, origin.port)
@@ -44,8 +47,10 @@ final class TLSStep: ConnectionStep {
         do {
             let handler = try TLSHandler(
                 client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
-                asksAboutTrust: trustSource != nil, revocation: revocation, spare: spare, writesToSocket: true)
-            let connection = OriginConnection(place: place, tlsHandler: handler, spare: spare, isNextToSocket: true)
+                asksAboutTrust: trustSource != nil, revocation: revocation, spare: spare,
+                writesToSocket: isNextToSocket)
+            let connection = OriginConnection(
+                place: place, tlsHandler: handler, spare: spare, isNextToSocket: isNextToSocket)
             connection.certificateSource = certificateSource
             connection.trustSource = trustSource
             self.connection = connection

@@ -11,7 +11,7 @@ package struct UpstreamTimeLimits: Sendable {
     package var connect: TimeAmount = .seconds(10)
     /// The reply of a parent proxy, with the answers to its challenges.
     package var tunnel: TimeAmount = .seconds(30)
-    /// The TLS handshake, without the time of a decision about the origin's certificate.
+    /// A TLS handshake, without the time of a decision about the origin's certificate.
     package var handshake: TimeAmount = .seconds(10)
 
     package init() {}
@@ -45,7 +45,7 @@ package struct UpstreamConnector {
         to origin: Origin, clientAuthorization: String? = nil,
         completion: @escaping (Result<(channel: any Channel, early: ByteBuffer), UpstreamError>) -> Void
     ) -> ConnectionAttempt {
-        start(to: origin, isBlind: true, clientAuthorization, { [] }) { result in
+        start(to: origin, isBlind: true, clientAuthorization, { _ in [] }) { result in
             completion(result.map { ($0.channel, $0.early) })
         }
     }
@@ -66,20 +66,20 @@ package struct UpstreamConnector {
     ) -> ConnectionAttempt {
         guard origin.scheme == .https else {
             let spare = spare
-            return start(to: origin, isBlind: false, clientAuthorization, { [] }) { result in
+            return start(to: origin, isBlind: false, clientAuthorization, { _ in [] }) { result in
                 completion(result.flatMap { Self.plainConnection(to: origin, over: $0, spare) })
             }
         }
         var last: TLSStep?
         let (limit, spare) = (limits.handshake, spare)
-        let makeStep = {
+        let makeStep = { isNested in
             let tls = TLSStep(
                 origin: origin, context: context, revocation: revocation, limit: limit, spare: spare,
-                certificateSource: certificateSource, trustSource: trustSource)
+                isNextToSocket: !isNested, certificateSource: certificateSource, trustSource: trustSource)
             last = tls
             return tls
         }
-        return start(to: origin, isBlind: false, clientAuthorization, { [makeStep()] }) { result in
+        return start(to: origin, isBlind: false, clientAuthorization, { [makeStep($0)] }) { result in
             defer { last = nil }
             completion(
                 result.map { _ in
@@ -91,11 +91,11 @@ package struct UpstreamConnector {
 
     private func start(
         to origin: Origin, isBlind: Bool, _ clientAuthorization: String?,
-        _ makeSteps: @escaping () -> [any ConnectionStep],
+        _ makeSteps: @escaping (Bool) -> [any ConnectionStep],
         _ completion: @escaping (Result<ConnectionAttempt.Opened, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
         let attempt = ConnectionAttempt(
-            loop: loop, limit: limits.connect, resolver: resolver, makeSteps: makeSteps, completion: completion)
+            loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps, completion: completion)
         guard let paths else {
             attempt.start([ConnectionPath(host: origin.host, port: origin.port)])
             return attempt
@@ -114,7 +114,8 @@ package struct UpstreamConnector {
     ) -> Result<OriginConnection, UpstreamError> {
         let place = HostText.joined(origin.host, origin.port)
         let connection = OriginConnection(
-            place: place, tlsHandler: nil, spare: spare, isNextToSocket: true, forwarder: opened.forwarder)
+            place: place, tlsHandler: nil, spare: spare, isNextToSocket: opened.parentTLS == nil,
+            forwarder: opened.forwarder, forwarderTLS: opened.parentTLS)
         do {
             try opened.channel.pipeline.syncOperations.addHandler(connection)
             return .success(connection)

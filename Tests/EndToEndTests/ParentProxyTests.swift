@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func ntlmIsAnsweredOnOneConnection() throws {
-        let squid = try SquidParent(.ntlm)
+        let squid = try SquidParent(.ntlm(boundTo: nil))
         try list(squid.port, "domain=ACME")
         try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
@@ -255,28 +255,73 @@ import Testing
         #expect(route.output == "http://127.0.0.1:\(dead)\nhttp://127.0.0.1:\(squid.port)\n", "\(route.said)")
     }
 
-    /// The credential would be readable on the way to such a parent.
-    @Test func aParentThatDemandsTLSGetsNothing() throws {
+    // MARK: TLS to the parent
+
+    @Test func apacheWithTLSGetsBasic() throws {
+        let apache = try ApacheParent()
+        let parent = "https://parent.test.localhost:\(apache.port)"
+        try list(apache.port, host: "parent.test.localhost")
+        try expectEverythingWorks(try user.serve("--parent", parent))
+        let tunnels = apache.logged("CONNECT")
+        #expect(tunnels.contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe TLSv1.3") }, "\(tunnels)")
+        #expect(tunnels.count { $0.hasPrefix("407 ") } <= 2, "one challenge for each event loop: \(tunnels)")
+        #expect(apache.logged("GET").count { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe TLSv1.3") } == 3)
+    }
+
+    @Test func ntlmIsBoundToTheParentsCertificate() throws {
+        let certificate = try TestPKI.shared.certificate("server")
+        let squid = try SquidParent(.ntlm(boundTo: certificate))
+        let front = try TLSFront(to: squid.port, certificate: "server", in: user.folder)
+        try list(front.port, "domain=ACME", host: "parent.test.localhost")
+        try expectEverythingWorks(try user.serve("--parent", "https://parent.test.localhost:\(front.port)"))
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
+        #expect(squid.logged("GET").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
+    }
+
+    @Test(arguments: ["server-other", "server-name", "server-expired"])
+    func aParentThatIsNotTrustedGetsNothing(certificate: String) throws {
+        let squid = try SquidParent(.basic)
+        let front = try TLSFront(to: squid.port, certificate: certificate, in: user.folder)
+        try list(front.port, host: "parent.test.localhost")
+        let parent = "https://parent.test.localhost:\(front.port)"
+        let script = try user.folder.write(
+            "other.pac",
+            "function FindProxyForURL(url, host) { return \"HTTPS parent.test.localhost:\(front.port); DIRECT\"; }")
+        // Somebody in between could otherwise choose the next way.
+        for proxy in [try user.serve("--parent", parent), try user.serve("--parent", "pac:\(script)")] {
+            let shown = try proxy.get("\(plain)/x")
+            #expect(shown.status == 502, "\(shown.said)")
+            #expect(shown.proxyStatus.contains("the parent \(parent): the server is not trusted"), "\(shown.said)")
+            let tunnel = try Command.run(
+                try Tool.path("curl"), ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],
+                in: user.folder)
+            #expect(tunnel.said.contains("the server is not trusted"), "\(tunnel.said)")
+        }
+        #expect(squid.logged("CONNECT").isEmpty && squid.logged("GET").isEmpty)
+    }
+
+    /// The credential would be readable on the second way, for which its line has no `plaintext=yes`.
+    @Test func aPasswordForAParentWithTLSIsNotSentWithout() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port)
-        let parent = "https://127.0.0.1:\(squid.port)"
-        for (fallback, status) in [("", 502), ("; DIRECT", 200)] {
+        let parent = "127.0.0.1:\(squid.port)"
+        for (fallback, status) in [("", 502), ("; DIRECT", 200), ("; PROXY \(parent)", 407)] {
             let script = try user.folder.write(
-                "tls.pac",
-                "function FindProxyForURL(url, host) { return \"HTTPS 127.0.0.1:\(squid.port)\(fallback)\"; }")
+                "tls.pac", "function FindProxyForURL(url, host) { return \"HTTPS \(parent)\(fallback)\"; }")
             let proxy = try user.serve("--parent", "pac:\(script)")
             for _ in 0..<2 {
                 let shown = try proxy.get("\(plain)/x")
                 #expect(shown.status == status, "\(shown.said)")
-                if status == 502 { #expect(shown.proxyStatus.contains(parent), "\(shown.said)") }
+                if status == 502 { #expect(shown.proxyStatus.contains("https://\(parent)"), "\(shown.said)") }
             }
-            let curl = try Tool.path("curl")
             let tunnel = try Command.run(
-                curl, ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"], in: user.folder)
-            let expected = status == 502 ? "TLS to a parent is not supported" : "NONE"
+                try Tool.path("curl"), ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],
+                in: user.folder)
+            let expected = [502: "https://\(parent)", 200: "NONE", 407: "407"][status] ?? ""
             #expect(tunnel.said.contains(expected), "\(tunnel.said)")
         }
-        #expect(squid.logged("CONNECT").isEmpty && squid.logged("GET").isEmpty)
+        let logged = squid.logged("CONNECT") + squid.logged("GET")
+        #expect(!logged.isEmpty && logged.allSatisfy { $0.hasPrefix("407 ") && $0.hasSuffix(" -") }, "\(logged)")
     }
 
     /// A request that came before the script was asked does not keep later ones from being answered.

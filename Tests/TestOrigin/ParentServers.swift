@@ -8,8 +8,8 @@ package final class SquidParent: Sendable {
         case none
         case basic
         case digest
-        /// Verified by pyspnego.
-        case ntlm
+        /// Verified by pyspnego. Answers must be bound to TLS with the certificate in the file, if there is one.
+        case ntlm(boundTo: String?)
         case negotiate(KerberosRealm)
     }
 
@@ -62,13 +62,14 @@ package final class SquidParent: Sendable {
         case .digest:
             let file = try folder.write("digests", "\(user):\(password)\n")
             return ("auth_param digest program \(helpers)/digest_file_auth \(file)\nauth_param digest realm corp", [:])
-        case .ntlm:
+        case .ntlm(let certificate):
             let file = try folder.write("users", "ACME:\(user):\(password)\n")
             chmod(file, 0o644)
             // Squid starts a helper under its last name alone, by which Python would not find its environment.
             let program = try folder.write(
                 program: "ntlm-helper",
-                "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("ntlm_helper.py"))' '\(file)'\n")
+                "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("ntlm_helper.py"))' '\(file)' "
+                    + "\(certificate.map { "'\($0)'" } ?? "")\n")
             return ("auth_param ntlm program \(program)\nauth_param ntlm keep_alive on", [:])
         case .negotiate(let realm):
             chmod(realm.keytab, 0o644)
@@ -92,6 +93,74 @@ package final class SquidParent: Sendable {
     package func stop() { process.stop() }
 }
 
+/// A port that speaks TLS, and passes everything on to a port of this machine that does not.
+package final class TLSFront: Sendable {
+    package let port: Int
+    private let process: ChildProcess
+
+    /// `certificate` is the name of one of ``TestPKI``.
+    package init(to target: Int, certificate: String, in folder: TemporaryFolder) throws {
+        let pki = try TestPKI.shared
+        let files = "cert=\(pki.certificate(certificate)),key=\(pki.key(certificate)),verify=0"
+        (port, process) = try startOnFreePort("socat", in: folder) { port in
+            [
+                "OPENSSL-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork,max-children=50,\(files)",
+                "TCP:127.0.0.1:\(target)",
+            ]
+        }
+    }
+}
+
+/// Apache as a parent proxy over TLS that demands Basic, with squid behind it.
+package final class ApacheParent: Sendable {
+    package let port: Int
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+    private let squid: SquidParent
+
+    package init() throws {
+        squid = try SquidParent(.none)
+        let folder = try TemporaryFolder("apache-parent")
+        self.folder = folder
+        let file = folder.file("users")
+        let made = try Command.run(
+            try Tool.path("htpasswd"), ["-bc", file, SquidParent.user, SquidParent.password], in: folder)
+        guard made.status == 0 else { throw HarnessError("htpasswd: \(made.said)") }
+        let pki = try TestPKI.shared
+        let values = [
+            "FOLDER": folder.path, "CERT": pki.certificate("server"), "KEY": pki.key("server"),
+            "MODULES": "/usr/lib/apache2/modules", "NEXT": String(squid.port),
+            "USER": getuid() == 0 ? "User www-data\nGroup www-data" : "",
+        ]
+        let started = try ConfiguredServer.start(
+            template: "apache-parent.conf", values, ports: ["PORT"], in: folder
+        ) { conf in
+            try ChildProcess(try Tool.path("apache2"), ["-X", "-f", conf], capture: folder.file("server"))
+        }
+        process = started.process
+        port = started.ports[0]
+    }
+
+    /// The lines of its log with this method: status, method, target, user and version of TLS.
+    package func logged(_ method: String) -> [String] {
+        TextFile.lines(folder.file("access.log")).filter { $0.contains(" \(method) ") }
+    }
+}
+
+/// Starts a server that is told its port, with three tries to find one that is free.
+private func startOnFreePort(
+    _ program: String, in folder: TemporaryFolder, _ arguments: (Int) -> [String]
+) throws -> (Int, ChildProcess) {
+    for _ in 0..<3 {
+        let port = try Loopback.freePorts(1)[0]
+        let process = try ChildProcess(try Tool.path(program), arguments(port), capture: folder.file(program))
+        let answers = poll(seconds: 30) { process.exitStatus != nil ? false : Loopback.answers(port: port) ? true : nil }
+        if answers == true { return (port, process) }
+        process.stop()
+    }
+    throw HarnessError("\(program) did not start")
+}
+
 /// microsocks: SOCKS 5 with a user name and password, or without.
 package final class SOCKSParent: Sendable {
     package let port: Int
@@ -99,18 +168,8 @@ package final class SOCKSParent: Sendable {
 
     package init(demandsPassword: Bool, in folder: TemporaryFolder) throws {
         let credentials = demandsPassword ? ["-u", SquidParent.user, "-P", SquidParent.password] : []
-        for _ in 0..<3 {
-            let port = try Loopback.freePorts(1)[0]
-            let process = try ChildProcess(
-                try Tool.path("microsocks"), ["-i", "127.0.0.1", "-p", "\(port)"] + credentials,
-                capture: folder.file("microsocks"))
-            if poll(seconds: 30, { Loopback.answers(port: port) ? true : nil }) == true {
-                self.port = port
-                self.process = process
-                return
-            }
-            process.stop()
+        (port, process) = try startOnFreePort("microsocks", in: folder) { port in
+            ["-i", "127.0.0.1", "-p", "\(port)"] + credentials
         }
-        throw HarnessError("microsocks did not start")
     }
 }

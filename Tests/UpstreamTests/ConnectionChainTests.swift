@@ -7,6 +7,7 @@ import CountersignChannelTLS
 import CountersignParents
 import CountersignSitePolicy
 import CountersignTLS
+import CountersignTestOrigin
 import Foundation
 import NIOCore
 import NIOPosix
@@ -39,12 +40,14 @@ private final class OneParent: PathSource {
         to origin: Origin, isBlind: Bool, clientAuthorization: String?,
         completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
     ) {
-        completion(.success([ConnectionPath(parent: parent, tunnel: makeTunnel) { _ in }]))
+        completion(.success([ConnectionPath(parent: parent, tls: nil, tunnel: makeTunnel) { _ in }]))
     }
 }
 
 /// Sends a CONNECT without an answer.
 private final class Unanswering: ParentAnswering {
+    func secured(by tls: TLSSummary) {}
+
     func begin(completion: @escaping (ParentAnswer) -> Void) { completion(.send(nil, onSameConnection: false)) }
 
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
@@ -255,10 +258,9 @@ private enum PKI {
     }
 
     @Test func refusedConnectionNamesTheStepTCP() async throws {
-        let closed = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = UInt16(try #require(closed.localAddress?.port))
-        try await closed.close()
+        let refusing = try RefusingPort()
+        defer { withExtendedLifetime(refusing) {} }
+        let port = UInt16(refusing.number)
         guard case .failure(let error) = try await Self.response(.https, port: port) else {
             Issue.record("connected to a port on which nobody listens")
             return
@@ -345,6 +347,8 @@ private enum PKI {
         init(_ closed: EventLoopPromise<Void>) { self.closed = closed }
 
         func makeStep() -> any ConnectionStep { CancellingStep(closed) }
+
+        func secured(by tls: TLSSummary) {}
 
         func ended() {}
     }

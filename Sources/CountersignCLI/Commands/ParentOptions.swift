@@ -68,11 +68,6 @@ struct ParentOptions: ParsableArguments {
             parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "",
             environment: environment)
         guard !settings.sources.isEmpty else { return nil }
-        for case .hop(.parent(let parent)) in settings.sources where parent.kind == .https {
-            throw ParentsError(
-                .unsupportedKind, "--parent: \(parent): TLS to a parent is not supported",
-                hint: "use http:// if the parent has a port without TLS")
-        }
         let scripts = ScriptReading(home: home)
         return RouteFinder(settings, storage: scripts.storage, read: scripts.read) { Console.log("warning", $0) }
     }

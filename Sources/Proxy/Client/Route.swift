@@ -76,7 +76,7 @@ final class Route {
     let principal: UInt32?
     let verdict: SiteVerdict
     /// The parent proxy whose challenges are answered instead of the origin's, over plain http; nil for none.
-    let challenger: Origin?
+    let challenger: ParentPaths.Challenger?
     /// The line of the allowed-sites list that permits answering challenges: this origin's, or the ``challenger``'s.
     let rule: SiteRule?
     let isListed: Bool
@@ -131,7 +131,7 @@ final class Route {
         verdict = policy.sites.verdict(for: origin)
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
-        challenger = parent?.site
+        challenger = parent
         rule = parent?.rule ?? own
         isListed = rule != nil
         sharedSession = rule?.session.flatMap { session in
@@ -153,7 +153,7 @@ final class Route {
                     cookies: shared.brokerCookies) : nil
         }
         if let parent {
-            context = ParentPaths.context(at: parent.site, policy, shared)
+            context = ParentPaths.context(at: parent.site, policy, hasTLS: parent.hasTLS, shared)
         } else {
             var context = policy.requestContext(to: origin, verdict)
             context.kdcAttempts = shared.breaker.kdcAttempts
@@ -170,7 +170,7 @@ final class Route {
     /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
     var credentialDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: "not on the list") }
-        let disposition = policy.credentialDecision(for: rule, at: challenger ?? origin)
+        let disposition = policy.credentialDecision(for: rule, at: challenger?.site ?? origin)
         guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.delegateCredentials
         else { return disposition }
         return .useCredential(.password(supplied.standIn(for: credential, at: origin)))

@@ -154,9 +154,8 @@ extension ExchangeDriver {
     }
 
     private func take(_ step: TokenStep) {
-        let binding = connection?.tls?.peerCertificate.map {
-            ChannelBinding.tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash)
-        }
+        let tls = route.challenger == nil ? connection?.tls : connection?.forwarderTLS
+        let binding = tls?.channelBinding
         switch dialogue?.tokens?.take(step, binding: binding, answerInputs) {
         case .computed(let token):
             tokenComputed(.success(token))

@@ -87,7 +87,7 @@ extension ExchangeDriver {
         connection.delegate = self
         // The delegate answers certificate requests from now on.
         connection.certificateSource = nil
-        if let challenger = route.challenger, connection.forwarder != challenger, !isElsewhere {
+        if let challenger = route.challenger, !challenger.isReached(by: connection), !isElsewhere {
             return leaveChallenger(connection)
         }
         guard changesTrust else { return perform(step, on: connection) }

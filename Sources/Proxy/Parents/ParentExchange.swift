@@ -7,6 +7,7 @@ import CountersignHTTP1
 import CountersignNegotiate
 import CountersignParents
 import CountersignSitePolicy
+import CountersignTLS
 import CountersignUpstream
 import NIOCore
 
@@ -33,6 +34,8 @@ final class ParentExchange: ParentAnswering {
     /// The client's own field, if the proxy does not answer the parent.
     private let clientField: ClientField?
     private var machine: ExchangeMachine
+    /// Of the connection in use, if it has TLS.
+    private var binding: ChannelBinding?
     private var tokens: (any TokenDialogue)?
     private var permit: Breaker.Key?
     private var awaitsVerdict = false
@@ -55,7 +58,7 @@ final class ParentExchange: ParentAnswering {
         let verdict = policy.sites.verdict(for: site)
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         clientField = rule == nil ? clientAuthorization.map(ClientField.init) : nil
-        var context = ParentPaths.context(at: site, policy, services.shared)
+        var context = ParentPaths.context(at: site, policy, hasTLS: parent.kind == .https, services.shared)
         if rule?.preempts == true { context.accepted = paths.acceptedAnswer(at: site) }
         machine = ExchangeMachine(context)
     }
@@ -63,6 +66,8 @@ final class ParentExchange: ParentAnswering {
     private var tag: Breaker.RequestTag { Breaker.RequestTag(method: method, target: authority) }
 
     // MARK: Events of the tunnel
+
+    func secured(by tls: TLSSummary) { binding = tls.channelBinding }
 
     func begin(completion: @escaping (ParentAnswer) -> Void) {
         self.completion = completion
@@ -184,7 +189,7 @@ final class ParentExchange: ParentAnswering {
             }
         }
         let inputs = AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
-        switch tokens?.take(request.step, binding: nil, inputs) {
+        switch tokens?.take(request.step, binding: binding, inputs) {
         case .computed(let token): run(machine.tokenComputed(token))
         case .failed(let reason): failed(AuthenticationError(.tokenFailed, reason))
         case .elsewhere(let start):

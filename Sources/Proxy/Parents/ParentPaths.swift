@@ -9,9 +9,7 @@ import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
 
-/// The ways to origins of one event loop, as the settings about parent proxies name them. A parent that demands TLS,
-/// which only a script can name, is skipped: the next way that the script permits is taken, and if there is none, the
-/// request fails.
+/// The ways to origins of one event loop, as the settings about parent proxies name them.
 ///
 /// A parent is listed like a site, as `proxy://HOST:PORT`. Its challenges to CONNECT are answered by a
 /// ``ParentExchange``; a SOCKS parent gets the user name and password of its line.
@@ -60,13 +58,9 @@ final class ParentPaths: PathSource {
     ) -> Result<[ConnectionPath], UpstreamError> {
         do throws(UpstreamError) {
             var paths: [ConnectionPath] = []
-            var unusable: String?
             for candidate in candidates {
                 switch candidate.hop {
                 case .direct: paths.append(ConnectionPath(host: origin.host, port: origin.port))
-                case .parent(let parent) where !Self.isUsable(candidate):
-                    // Without TLS, what is meant to be protected on the way to the parent would be readable.
-                    unusable = unusable ?? "\(candidate.reason): \(parent): TLS to a parent is not supported"
                 case .parent(let parent):
                     guard !parent.isOurs(listeningOn: services.ownPorts) else {
                         throw UpstreamError(
@@ -76,9 +70,7 @@ final class ParentPaths: PathSource {
                         try path(through: parent, to: origin, isBlind: isBlind, clientAuthorization))
                 }
             }
-            guard !paths.isEmpty else {
-                throw UpstreamError(.noRoute, unusable ?? "no setting permits a way to \(origin)")
-            }
+            guard !paths.isEmpty else { throw UpstreamError(.noRoute, "no setting permits a way to \(origin)") }
             return .success(paths)
         } catch {
             return .failure(error)
@@ -96,6 +88,7 @@ final class ParentPaths: PathSource {
         }
         return ConnectionPath(
             parent: Self.site(of: parent),
+            tls: parent.kind == .https ? ParentTLS(parent, services.shared.policy.current.originTLS) : nil,
             tunnel: tunnel(through: parent, to: origin, host, isBlind: isBlind, clientAuthorization)
         ) { [routes] error in
             if error == nil { routes.parentAnswered(parent) } else { routes.parentFailed(parent) }
@@ -125,31 +118,39 @@ final class ParentPaths: PathSource {
         }
     }
 
-    private static func isUsable(_ candidate: CountersignParents.Route.Candidate) -> Bool {
-        if case .parent(let parent) = candidate.hop { parent.kind != .https } else { true }
+    /// A listed parent whose challenges to plain requests are answered.
+    struct Challenger {
+        /// How it is listed.
+        let site: Origin
+        let rule: SiteRule
+        let hasTLS: Bool
+
+        /// Whether requests on `connection` reach it, as well protected as expected.
+        func isReached(by connection: OriginConnection) -> Bool {
+            connection.forwarder == site && (connection.forwarderTLS != nil) == hasTLS
+        }
     }
 
-    /// The listed parent whose challenges to plain requests for `origin` are answered, with its line. None if the
-    /// origin's own challenges are, because a request has one exchange.
+    /// The one for `origin`. None if the origin's own challenges are answered, because a request has one exchange.
     static func challenger(
         to origin: Origin, _ rule: SiteRule?, _ policy: Policy, _ routes: any RouteFinding
-    ) -> (site: Origin, rule: SiteRule)? {
+    ) -> Challenger? {
         guard origin.scheme == .http, rule?.answersPlaintext != true,
-            case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first(where: isUsable)?.hop,
+            case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first?.hop,
             !parent.kind.isSOCKS
         else { return nil }
         let site = site(of: parent)
         guard case .answer(let rule) = policy.sites.verdict(for: site) else { return nil }
-        return (site, rule)
+        return Challenger(site: site, rule: rule, hasTLS: parent.kind == .https)
     }
 
-    /// The context of exchanges with a parent, to which there is never TLS.
-    static func context(at site: Origin, _ policy: Policy, _ shared: ProxyServices) -> RequestContext {
+    /// The context of exchanges with a parent. `hasTLS`: with TLS to the parent.
+    static func context(at site: Origin, _ policy: Policy, hasTLS: Bool, _ shared: ProxyServices) -> RequestContext {
         let verdict = policy.sites.verdict(for: site)
         var context = policy.requestContext(to: site, verdict)
         context.source = .parentProxy
         context.kdcAttempts = shared.breaker.kdcAttempts
-        if case .answer(let rule) = verdict, !rule.answersPlaintext {
+        if case .answer(let rule) = verdict, !hasTLS, !rule.answersPlaintext {
             context.permitted.removeAll { $0 == .basic }
         }
         return context

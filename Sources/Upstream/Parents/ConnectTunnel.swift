@@ -5,10 +5,14 @@ import CountersignChannelTLS
 import CountersignHTTP1
 import CountersignParents
 import CountersignSitePolicy
+import CountersignTLS
 import NIOCore
 
 /// Answers a parent's challenges to the CONNECT requests of one tunnel.
 package protocol ParentAnswering: AnyObject {
+    /// The requests that follow are sent on a connection with TLS to the parent.
+    func secured(by tls: TLSSummary)
+
     /// Calls `completion` once, at once or later on the event loop, with what to do first.
     func begin(completion: @escaping (ParentAnswer) -> Void)
 
@@ -59,6 +63,8 @@ package final class ConnectTunnel: ParentTunnel {
     }
 
     package func makeStep() -> any ConnectionStep { ConnectStep(self) }
+
+    package func secured(by tls: TLSSummary) { answerer.secured(by: tls) }
 
     package func ended() { answerer.ended() }
 }

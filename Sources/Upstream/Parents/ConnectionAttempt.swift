@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignChannelTLS
+import CountersignTLS
 import NIOCore
 
 /// The attempt to connect to an origin, by one way after the other.
@@ -13,17 +15,21 @@ package final class ConnectionAttempt {
         let channel: any Channel
         let early: ByteBuffer
         let forwarder: Origin?
+        /// TLS to the parent, through which everything travels; nil for none.
+        let parentTLS: TLSSummary?
     }
 
     /// How many connections one tunnel may take.
     private static let maximumConnections = 6
 
     private let loop: any EventLoop
-    private let limit: TimeAmount
+    private let limits: UpstreamTimeLimits
     private let resolver: OriginResolver
-    /// Makes the steps that follow a tunnel.
-    private let makeSteps: () -> [any ConnectionStep]
+    private let spare: SpareBuffer
+    /// Makes the steps that follow a tunnel. The argument says whether they happen inside of TLS to a parent.
+    private let makeSteps: (Bool) -> [any ConnectionStep]
     private var paths: ArraySlice<ConnectionPath> = []
+    private var parentTLS: ParentTLSStep?
     private var tunnel: (any ParentTunnel)?
     private var chain: ConnectionChain?
     private var connections = 0
@@ -31,13 +37,14 @@ package final class ConnectionAttempt {
     private var completion: ((Result<Opened, UpstreamError>) -> Void)?
 
     init(
-        loop: any EventLoop, limit: TimeAmount, resolver: OriginResolver,
-        makeSteps: @escaping () -> [any ConnectionStep],
+        loop: any EventLoop, limits: UpstreamTimeLimits, resolver: OriginResolver, spare: SpareBuffer,
+        makeSteps: @escaping (Bool) -> [any ConnectionStep],
         completion: @escaping (Result<Opened, UpstreamError>) -> Void
     ) {
         self.loop = loop
-        self.limit = limit
+        self.limits = limits
         self.resolver = resolver
+        self.spare = spare
         self.makeSteps = makeSteps
         self.completion = completion
     }
@@ -66,12 +73,19 @@ package final class ConnectionAttempt {
 
     private func connect(by path: ConnectionPath) {
         connections += 1
-        let chain = ConnectionChain(loop: loop, steps: (tunnel.map { [$0.makeStep()] } ?? []) + makeSteps()) { result in
+        let tunnel = tunnel
+        parentTLS = path.tls.map { tls in
+            ParentTLSStep(tls, limit: limits.handshake, spare: spare) { tunnel?.secured(by: $0) }
+        }
+        var steps: [any ConnectionStep] = []
+        if let parentTLS { steps.append(parentTLS) }
+        if let tunnel { steps.append(tunnel.makeStep()) }
+        let chain = ConnectionChain(loop: loop, steps: steps + makeSteps(parentTLS != nil)) { result in
             self.chain = nil
             self.ended(result, path)
         }
         self.chain = chain
-        chain.start(TCPStep(host: path.host, port: path.port, limit: limit, resolver: resolver))
+        chain.start(TCPStep(host: path.host, port: path.port, limit: limits.connect, resolver: resolver))
     }
 
     private func ended(_ result: Result<any Channel, UpstreamError>, _ path: ConnectionPath) {
@@ -81,7 +95,8 @@ package final class ConnectionAttempt {
             finish(
                 .success(
                     Opened(
-                        channel: channel, early: tunnel?.early ?? ByteBuffer(), forwarder: path.forwarder)))
+                        channel: channel, early: tunnel?.early ?? ByteBuffer(), forwarder: path.forwarder,
+                        parentTLS: parentTLS?.summary)))
         case .failure(let error) where error.code == .tunnelInterrupted && connections < Self.maximumConnections:
             connect(by: path)
         case .failure(let error):
@@ -107,6 +122,7 @@ package final class ConnectionAttempt {
 
     private func end() {
         chain = nil
+        parentTLS = nil
         tunnel?.ended()
         tunnel = nil
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignTLS
 import NIOCore
 
 /// One way to reach an origin: directly, or through a parent proxy.
@@ -8,6 +9,8 @@ package struct ConnectionPath {
     /// The TCP peer: the origin, or the parent.
     package let host: String
     package let port: UInt16
+    /// TLS to the parent; nil for none.
+    let tls: ParentTLS?
     /// Begins a tunnel through the parent; nil if TCP leads to the origin, or the parent forwards requests.
     let makeTunnel: (() -> any ParentTunnel)?
     /// The parent that forwards requests in absolute-form (RFC 9112 §3.2.2), as it is listed: the connection ends
@@ -20,6 +23,7 @@ package struct ConnectionPath {
     package init(host: String, port: UInt16) {
         self.host = host
         self.port = port
+        tls = nil
         makeTunnel = nil
         forwarder = nil
         parentTried = nil
@@ -27,10 +31,11 @@ package struct ConnectionPath {
 
     /// Through the parent that is listed as `parent`. Without a tunnel, it forwards requests.
     package init(
-        parent: Origin, tunnel: (() -> any ParentTunnel)?, tried: @escaping (UpstreamError?) -> Void
+        parent: Origin, tls: ParentTLS?, tunnel: (() -> any ParentTunnel)?, tried: @escaping (UpstreamError?) -> Void
     ) {
         host = parent.host
         port = parent.port
+        self.tls = tls
         makeTunnel = tunnel
         forwarder = tunnel == nil ? parent : nil
         parentTried = tried
@@ -39,8 +44,11 @@ package struct ConnectionPath {
 
 /// The way through one parent for one connection. A parent that closes its connection after a challenge needs several.
 package protocol ParentTunnel: AnyObject {
-    /// The step on the next TCP connection.
+    /// The step on the next connection to the parent.
     func makeStep() -> any ConnectionStep
+
+    /// The step begins on a connection with TLS to the parent.
+    func secured(by tls: TLSSummary)
 
     /// What came from beyond the parent together with its reply.
     var early: ByteBuffer { get }

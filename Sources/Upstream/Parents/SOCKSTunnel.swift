@@ -4,6 +4,7 @@ import CountersignChannelTLS
 import CountersignCryptography
 import CountersignParents
 import CountersignSitePolicy
+import CountersignTLS
 import NIOCore
 
 /// A tunnel through a SOCKS 5 parent (RFC 1928). For `socks5`, the name is resolved here.
@@ -35,6 +36,8 @@ package final class SOCKSTunnel: ParentTunnel {
     }
 
     package func makeStep() -> any ConnectionStep { SOCKSStep(self) }
+
+    package func secured(by tls: TLSSummary) {}
 
     package func ended() {}
 }

@@ -302,4 +302,5 @@ def main():
     Server(parser.parse_args()).run()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChannelTLS
+import CountersignParents
+import CountersignTLS
+import NIOCore
+
+/// How TLS to a parent is verified.
+package struct ParentTLS {
+    package let parent: ParentProxy
+    package let context: TLSClientContext
+
+    package init(_ parent: ParentProxy, _ context: TLSClientContext) {
+        self.parent = parent
+        self.context = context
+    }
+}
+
+/// The TLS handshake with a parent, before anything is said to it. A parent that is not trusted gets nothing: nobody can
+/// be asked about it, and a credential may be meant for it.
+///
+/// The step leaves two handlers on the channel, through which everything that follows travels: the parent's
+/// ``TLSHandler``, and this step's own, which keeps the events of the parent's TLS from what follows.
+final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    let kind = UpstreamError.Step.tunnel
+    let place: String
+    let limit: TimeAmount
+    private(set) var summary: TLSSummary?
+    private let settings: ParentTLS
+    private let spare: SpareBuffer
+    /// Called before the next step begins.
+    private let secured: (TLSSummary) -> Void
+    private var handler: TLSHandler?
+    private var chain: ConnectionChain?
+
+    init(_ settings: ParentTLS, limit: TimeAmount, spare: SpareBuffer, secured: @escaping (TLSSummary) -> Void) {
+        self.settings = settings
+        self.limit = limit
+        self.spare = spare
+        self.secured = secured
+        place = settings.parent.authority
+    }
+
+    func run(on channel: any Channel, in chain: ConnectionChain) {
+        self.chain = chain
+        do {
+            let handler = try TLSHandler(
+                client: settings.context, host: settings.parent.host.text, alpn: ["http/1.1"], session: nil,
+                asksAboutTrust: true, spare: spare, writesToSocket: true)
+            self.handler = handler
+            // Added before the TLS handler, so that it sees every event of the handshake.
+            try channel.pipeline.syncOperations.addHandler(self)
+            try channel.pipeline.syncOperations.addHandler(handler, position: .before(self))
+        } catch {
+            fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent): \(error)"))
+        }
+    }
+
+    func chainEnded() { chain = nil }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event as? TLSEvent {
+        case .handshakeCompleted(let summary): completed(summary, context.channel)
+        case .serverTrustAsked: handler?.answerTrustQuestion(with: .refuse)
+        case .certificateRequested: handler?.answerCertificateRequest(with: nil)
+        // What follows learns of the end by the channel's own event.
+        case .serverTrustEvaluated, .inputClosed: break
+        case nil: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let tls = error as? TLSError else {
+            if chain == nil { return context.fireErrorCaught(error) }
+            return fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent): \(error)"))
+        }
+        // After the handshake, whether a missing close_notify matters depends on what follows.
+        if chain == nil, tls.code == .truncated { return context.fireErrorCaught(error) }
+        let described = UpstreamError(
+            tls.code == .serverNotTrusted ? .tunnelRefused : .tunnelFailed,
+            "the parent \(settings.parent): \(tls.detail)")
+        if chain == nil { context.fireErrorCaught(described) } else { fail(described) }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent) closed the connection in the TLS handshake"))
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { handler = nil }
+
+    private func completed(_ summary: TLSSummary, _ channel: any Channel) {
+        guard let chain else { return }
+        self.summary = summary
+        self.chain = nil
+        secured(summary)
+        chain.stepSucceeded(channel)
+    }
+
+    private func fail(_ error: UpstreamError) {
+        let chain = self.chain
+        self.chain = nil
+        chain?.stepFailed(error)
+    }
+}
