@@ -271,7 +271,7 @@ import Testing
     @Test func ntlmIsBoundToTheParentsCertificate() throws {
         let certificate = try TestPKI.shared.certificate("server")
         let squid = try SquidParent(.ntlm(boundTo: certificate))
-        let front = try TLSFront(to: squid.port, certificate: "server", in: user.folder)
+        let front = try Front(to: squid.port, certificate: "server", in: user.folder)
         try list(front.port, "domain=ACME", host: "parent.test.localhost")
         try expectEverythingWorks(try user.serve("--parent", "https://parent.test.localhost:\(front.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
@@ -281,7 +281,7 @@ import Testing
     @Test(arguments: ["server-other", "server-name", "server-expired"])
     func aParentThatIsNotTrustedGetsNothing(certificate: String) throws {
         let squid = try SquidParent(.basic)
-        let front = try TLSFront(to: squid.port, certificate: certificate, in: user.folder)
+        let front = try Front(to: squid.port, certificate: certificate, in: user.folder)
         try list(front.port, host: "parent.test.localhost")
         let parent = "https://parent.test.localhost:\(front.port)"
         let script = try user.folder.write(
@@ -322,6 +322,30 @@ import Testing
         }
         let logged = squid.logged("CONNECT") + squid.logged("GET")
         #expect(!logged.isEmpty && logged.allSatisfy { $0.hasPrefix("407 ") && $0.hasSuffix(" -") }, "\(logged)")
+    }
+
+    /// TLS ended at the parent's port, where something else listens now.
+    @Test func aParentThatLosesItsTLSGetsNoPassword() throws {
+        let (first, second) = (try SquidParent(.basic), try SquidParent(.basic))
+        let secured = try Front(to: first.port, certificate: "server", in: user.folder)
+        let name = "parent.test.localhost:\(secured.port)"
+        try list(secured.port, host: "parent.test.localhost")
+        let script = try user.folder.write(
+            "lost.pac", "function FindProxyForURL(url, host) { return \"HTTPS \(name); PROXY \(name)\"; }")
+        let proxy = try user.serve("--parent", "pac:\(script)")
+        _ = try proxy.get("\(plain)/first")
+        for _ in 0..<4 { #expect(try proxy.get("\(plain)/secured").status == 200) }
+        secured.stop()
+        // Ends the connections that it still passes on.
+        first.stop()
+        let open = try Front(to: second.port, certificate: nil, port: secured.port, in: user.folder)
+        for _ in 0..<4 {
+            let shown = try proxy.get("\(plain)/open")
+            #expect(shown.status == 407, "\(shown.said)")
+        }
+        let logged = second.logged("GET")
+        #expect(!logged.isEmpty && logged.allSatisfy { $0.hasPrefix("407 ") && $0.hasSuffix(" -") }, "\(logged)")
+        open.stop()
     }
 
     /// A request that came before the script was asked does not keep later ones from being answered.

@@ -93,22 +93,26 @@ package final class SquidParent: Sendable {
     package func stop() { process.stop() }
 }
 
-/// A port that speaks TLS, and passes everything on to a port of this machine that does not.
-package final class TLSFront: Sendable {
+/// A port that passes everything on to another port of this machine, with TLS in front or without.
+package final class Front: Sendable {
     package let port: Int
     private let process: ChildProcess
 
-    /// `certificate` is the name of one of ``TestPKI``.
-    package init(to target: Int, certificate: String, in folder: TemporaryFolder) throws {
+    /// `certificate` is the name of one of ``TestPKI``, nil for no TLS. `port` is nil for one that is free.
+    package init(to target: Int, certificate: String?, port: Int? = nil, in folder: TemporaryFolder) throws {
         let pki = try TestPKI.shared
-        let files = "cert=\(pki.certificate(certificate)),key=\(pki.key(certificate)),verify=0"
-        (port, process) = try startOnFreePort("socat", in: folder) { port in
+        let tls = certificate.map { ",cert=\(pki.certificate($0)),key=\(pki.key($0)),verify=0" }
+        (self.port, process) = try start("socat", on: port, in: folder) { port in
             [
-                "OPENSSL-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork,max-children=50,\(files)",
+                (tls == nil ? "TCP-LISTEN" : "OPENSSL-LISTEN")
+                    + ":\(port),bind=127.0.0.1,reuseaddr,fork,max-children=50\(tls ?? "")",
                 "TCP:127.0.0.1:\(target)",
             ]
         }
     }
+
+    /// Accepts no more connections.
+    package func stop() { process.stop() }
 }
 
 /// Apache as a parent proxy over TLS that demands Basic, with squid behind it.
@@ -147,12 +151,12 @@ package final class ApacheParent: Sendable {
     }
 }
 
-/// Starts a server that is told its port, with three tries to find one that is free.
-private func startOnFreePort(
-    _ program: String, in folder: TemporaryFolder, _ arguments: (Int) -> [String]
+/// Starts a server that is told its port, by default with three tries to find one that is free.
+private func start(
+    _ program: String, on port: Int? = nil, in folder: TemporaryFolder, _ arguments: (Int) -> [String]
 ) throws -> (Int, ChildProcess) {
     for _ in 0..<3 {
-        let port = try Loopback.freePorts(1)[0]
+        let port = try port ?? Loopback.freePorts(1)[0]
         let process = try ChildProcess(try Tool.path(program), arguments(port), capture: folder.file(program))
         let answers = poll(seconds: 30) { process.exitStatus != nil ? false : Loopback.answers(port: port) ? true : nil }
         if answers == true { return (port, process) }
@@ -168,7 +172,7 @@ package final class SOCKSParent: Sendable {
 
     package init(demandsPassword: Bool, in folder: TemporaryFolder) throws {
         let credentials = demandsPassword ? ["-u", SquidParent.user, "-P", SquidParent.password] : []
-        (port, process) = try startOnFreePort("microsocks", in: folder) { port in
+        (port, process) = try start("microsocks", in: folder) { port in
             ["-i", "127.0.0.1", "-p", "\(port)"] + credentials
         }
     }
