@@ -24,7 +24,8 @@ final class TLSStep: ConnectionStep {
     /// `isNextToSocket`: the connection is not inside of TLS to a parent.
     init(
         origin: Origin, context: TLSClientContext, revocation: RevocationCheck, limit: TimeAmount, spare: SpareBuffer,
-        isNextToSocket: Bool, certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource?
+        isNextToSocket: Bool, certificateSource: OriginConnection.CertificateSource?,
+        trustSource: OriginConnection.TrustSource?
     ) {
         self.origin = origin
         self.context = context

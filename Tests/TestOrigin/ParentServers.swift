@@ -158,8 +158,11 @@ private func start(
     for _ in 0..<3 {
         let port = try port ?? Loopback.freePorts(1)[0]
         let process = try ChildProcess(try Tool.path(program), arguments(port), capture: folder.file(program))
-        let answers = poll(seconds: 30) { process.exitStatus != nil ? false : Loopback.answers(port: port) ? true : nil }
-        if answers == true { return (port, process) }
+        let isUp = poll(seconds: 30) { () -> Bool? in
+            if process.exitStatus != nil { return false }
+            return Loopback.answers(port: port) ? true : nil
+        }
+        if isUp == true { return (port, process) }
         process.stop()
     }
     throw HarnessError("\(program) did not start")
