@@ -65,6 +65,9 @@ final class LoopServices {
         routes.route(to: origin, for: principal, shared, pool, ownPorts: ownPorts)
     }
 
+    /// The way has changed that `route` expects.
+    func discard(_ route: Route) { routes.remove(route) }
+
     /// Whether `route` is still what ``route(to:for:)`` would return.
     func isInForce(_ route: Route) -> Bool {
         route.isInTable && route.policyVersion == shared.policy.version

@@ -23,13 +23,12 @@ package final class MessageOutput {
 
     package init(spare: SpareBuffer) { self.spare = spare }
 
-    /// The handler has been added to the pipeline. `isNextToSocket`: no handler except `tls` is between it and the
-    /// network, so that writes and reads may bypass the pipeline.
+    /// The handler has been added to the pipeline. No handler that writes is between it and `tls`, if that is not nil,
+    /// so that writes and reads may bypass the pipeline. `isNextToSocket`: the same holds for the network.
     package func open(_ context: ChannelHandlerContext, tls: TLSHandler?, isNextToSocket: Bool) {
         self.context = context
-        guard isNextToSocket else { return }
         self.tls = tls
-        if tls == nil { socket = SocketOutput(context.channel) }
+        if isNextToSocket, tls == nil { socket = SocketOutput(context.channel) }
     }
 
     /// Later output goes through `tls`, which has just been added before the handler.

@@ -256,7 +256,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
 
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        output.open(context, tls: tlsHandler, isNextToSocket: isNextToSocket)
+        let parent = isNextToSocket ? nil : try? context.pipeline.syncOperations.handler(type: TLSHandler.self)
+        output.open(context, tls: tlsHandler ?? parent, isNextToSocket: isNextToSocket)
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
@@ -334,6 +335,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     }
 
     private func inputCut() {
+        guard !inputEnded else { return }
         inputEnded = true
         inputWasCut = true
         if !paused { endOfInput() }

@@ -15,6 +15,8 @@ package struct UpstreamError: CodedError {
     package enum Step: String, Equatable, Sendable {
         case resolve
         case tcp
+        /// TLS to a parent.
+        case parentTLS
         /// The tunnel through a parent.
         case tunnel
         case tls
@@ -33,7 +35,9 @@ package struct UpstreamError: CodedError {
         /// There is no way to the origin: a script or a setting permits none.
         case noRoute
         case tunnelTimedOut
-        /// The TLS handshake failed, or the origin does not speak TLS.
+        /// The certificate of a parent does not verify.
+        case parentNotTrusted
+        /// The TLS handshake failed, or the origin or the parent does not speak TLS.
         case tlsFailed
         /// The origin ended the connection with a TLS alert.
         case tlsAlert
@@ -85,6 +89,7 @@ package struct UpstreamError: CodedError {
     static func timedOut(in step: Step, at place: String) -> UpstreamError {
         switch step {
         case .resolve, .tcp: UpstreamError(.connectTimedOut, "\(place): no answer to the connection attempt")
+        case .parentTLS: UpstreamError(.tlsTimedOut, "the parent at \(place): the TLS handshake timed out")
         case .tunnel: UpstreamError(.tunnelTimedOut, "\(place): the tunnel was not established in time")
         case .tls: UpstreamError(.tlsTimedOut, "\(place): the TLS handshake timed out")
         }

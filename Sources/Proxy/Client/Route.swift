@@ -302,6 +302,13 @@ struct RouteTable {
         return route
     }
 
+    /// Discards one route, so that the next request finds another.
+    mutating func remove(_ route: Route) {
+        route.isInTable = false
+        let key = Key(origin: route.origin, principal: route.principal)
+        if routes[key] === route { routes[key] = nil }
+    }
+
     /// Discards the routes of an earlier policy.
     mutating func keepOnly(version current: Int) {
         if current != version { removeAll() }

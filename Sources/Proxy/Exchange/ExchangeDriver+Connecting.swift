@@ -105,6 +105,7 @@ extension ExchangeDriver {
             let error = UpstreamError(.closedBeforeResponse, "the parent proxy is gone in the middle of an exchange")
             return refuse(OwnResponse(error), connection)
         }
+        services.discard(route)
         endPermit(.inconclusive)
         record.forgetAnswer()
         isElsewhere = true

@@ -58,7 +58,7 @@ extension OwnResponse {
             case .closedBeforeResponse: (502, "connection_terminated")
             case .closedInResponse: (502, "http_response_incomplete")
             case .timedOut: (504, "http_response_timeout")
-            case .notTrusted, .trustChanged: (502, "tls_certificate_error")
+            case .notTrusted, .trustChanged, .parentNotTrusted: (502, "tls_certificate_error")
             }
         self.init(status: status, detail: error.detail, proxyError: proxyError)
         guard let response = error.parentResponse, response.isChallenge else { return }

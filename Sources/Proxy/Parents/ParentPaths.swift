@@ -58,6 +58,7 @@ final class ParentPaths: PathSource {
     ) -> Result<[ConnectionPath], UpstreamError> {
         do throws(UpstreamError) {
             var paths: [ConnectionPath] = []
+            let isMixed = Self.hasTLS(candidates)
             for candidate in candidates {
                 switch candidate.hop {
                 case .direct: paths.append(ConnectionPath(host: origin.host, port: origin.port))
@@ -66,8 +67,9 @@ final class ParentPaths: PathSource {
                         throw UpstreamError(
                             .noRoute, "\(candidate.reason): the parent \(parent) is this proxy, so requests would loop")
                     }
-                    paths.append(
-                        try path(through: parent, to: origin, isBlind: isBlind, clientAuthorization))
+                    // What the client means for a parent with TLS is not sent without.
+                    let own = isMixed && parent.kind != .https ? nil : clientAuthorization
+                    paths.append(try path(through: parent, to: origin, isBlind: isBlind, own))
                 }
             }
             guard !paths.isEmpty else { throw UpstreamError(.noRoute, "no setting permits a way to \(origin)") }
@@ -116,6 +118,11 @@ final class ParentPaths: PathSource {
                     parent, authority: HostText.joined(host.text, origin.port),
                     clientAuthorization: clientAuthorization, self, services))
         }
+    }
+
+    /// Whether one of the hops is a parent with TLS.
+    static func hasTLS(_ candidates: [CountersignParents.Route.Candidate]) -> Bool {
+        candidates.contains { if case .parent(let parent) = $0.hop { parent.kind == .https } else { false } }
     }
 
     /// A listed parent whose challenges to plain requests are answered.

@@ -81,6 +81,8 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     private let output: MessageOutput
     private var chain: ConnectionChain?
     private var channel: (any Channel)?
+    /// The parent sends nothing more on this connection.
+    private var hasEnded = false
 
     init(_ tunnel: ConnectTunnel) {
         self.tunnel = tunnel
@@ -106,7 +108,10 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         }
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { output.open(context, tls: nil, isNextToSocket: false) }
+    func handlerAdded(context: ChannelHandlerContext) {
+        let tls = try? context.pipeline.syncOperations.handler(type: TLSHandler.self)
+        output.open(context, tls: tls, isNextToSocket: false)
+    }
 
     func handlerRemoved(context: ChannelHandlerContext) { output.close() }
 
@@ -121,7 +126,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         guard chain != nil else { return }
         switch answer {
         case .send(let field, let onSameConnection):
-            if client.state == .idle { return send(field) }
+            if client.state == .idle, !hasEnded { return send(field) }
             guard !onSameConnection else {
                 return refuse("it closed the connection in the middle of an authentication", response)
             }
@@ -158,11 +163,17 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     func channelInactive(context: ChannelHandlerContext) { inputEnded() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent): \(error)"))
+        guard chain != nil else { return }
+        switch error {
+        case is IOError: inputEnded()
+        case let error as UpstreamError: lost(error)
+        default: lost(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent): \(error)"))
+        }
     }
 
     private func inputEnded() {
         guard chain != nil else { return }
+        hasEnded = true
         // A response may be about to be answered on another connection.
         switch client.state {
         case .waitingForHead, .waitingForBody: react { () throws(ParentsError) in try client.connectionEnded() }
@@ -179,12 +190,13 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
                 tunnel.answerer.received(response) { self.perform($0, after: response) }
             }
         } catch {
-            if tunnel.answerer.connectionLost() {
-                fail(UpstreamError(.tunnelFailed, error.detail))
-            } else {
-                refuse(error.detail, nil)
-            }
+            lost(UpstreamError(.tunnelFailed, error.detail))
         }
+    }
+
+    /// The connection was lost before a response.
+    private func lost(_ error: UpstreamError) {
+        if tunnel.answerer.connectionLost() { fail(error) } else { refuse(error.detail, nil) }
     }
 
     private func opened(_ head: FieldLines, _ rest: [UInt8]) {

@@ -75,7 +75,9 @@ package final class ConnectionAttempt {
         connections += 1
         let tunnel = tunnel
         parentTLS = path.tls.map { tls in
-            ParentTLSStep(tls, limit: limits.handshake, spare: spare) { tunnel?.secured(by: $0) }
+            ParentTLSStep(tls, limit: limits.handshake, spare: spare, isTunnel: tunnel != nil) {
+                tunnel?.secured(by: $0)
+            }
         }
         var steps: [any ConnectionStep] = []
         if let parentTLS { steps.append(parentTLS) }
@@ -129,7 +131,8 @@ package final class ConnectionAttempt {
 }
 
 extension UpstreamError {
-    /// Whether the parent cannot be used now, so that another one may be.
+    /// Whether the parent cannot be used now, so that another one may be. A failure of TLS is not among the reasons:
+    /// somebody in between could cause it to have a way without TLS taken.
     fileprivate var isOfUnreachableParent: Bool {
         switch (step, code) {
         case (.resolve, _), (.tcp, _): true

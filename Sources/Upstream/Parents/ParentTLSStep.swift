@@ -24,21 +24,27 @@ package struct ParentTLS {
 final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    let kind = UpstreamError.Step.tunnel
+    let kind = UpstreamError.Step.parentTLS
     let place: String
     let limit: TimeAmount
     private(set) var summary: TLSSummary?
     private let settings: ParentTLS
     private let spare: SpareBuffer
-    /// Called before the next step begins.
-    private let secured: (TLSSummary) -> Void
+    /// What follows detects by itself that the connection was cut: nothing is forwarded outside of a tunnel.
+    private let isTunnel: Bool
+    /// Called before the next step begins, and released then, because it may keep a credential.
+    private var secured: ((TLSSummary) -> Void)?
     private var handler: TLSHandler?
     private var chain: ConnectionChain?
 
-    init(_ settings: ParentTLS, limit: TimeAmount, spare: SpareBuffer, secured: @escaping (TLSSummary) -> Void) {
+    init(
+        _ settings: ParentTLS, limit: TimeAmount, spare: SpareBuffer, isTunnel: Bool,
+        secured: @escaping (TLSSummary) -> Void
+    ) {
         self.settings = settings
         self.limit = limit
         self.spare = spare
+        self.isTunnel = isTunnel
         self.secured = secured
         place = settings.parent.authority
     }
@@ -54,11 +60,14 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
             try channel.pipeline.syncOperations.addHandler(self)
             try channel.pipeline.syncOperations.addHandler(handler, position: .before(self))
         } catch {
-            fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent): \(error)"))
+            fail(UpstreamError(.tlsFailed, "the parent \(settings.parent): \(error)"))
         }
     }
 
-    func chainEnded() { chain = nil }
+    func chainEnded() {
+        chain = nil
+        secured = nil
+    }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event as? TLSEvent {
@@ -74,18 +83,20 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let tls = error as? TLSError else {
             if chain == nil { return context.fireErrorCaught(error) }
-            return fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent): \(error)"))
+            return fail(UpstreamError(.tlsFailed, "the parent \(settings.parent): \(error)"))
         }
-        // After the handshake, whether a missing close_notify matters depends on what follows.
-        if chain == nil, tls.code == .truncated { return context.fireErrorCaught(error) }
+        if chain == nil, tls.code == .truncated {
+            if !isTunnel { context.fireErrorCaught(error) }
+            return
+        }
         let described = UpstreamError(
-            tls.code == .serverNotTrusted ? .tunnelRefused : .tunnelFailed,
+            tls.code == .serverNotTrusted ? .parentNotTrusted : .tlsFailed,
             "the parent \(settings.parent): \(tls.detail)")
         if chain == nil { context.fireErrorCaught(described) } else { fail(described) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        fail(UpstreamError(.tunnelFailed, "the parent \(settings.parent) closed the connection in the TLS handshake"))
+        fail(UpstreamError(.tlsFailed, "the parent \(settings.parent) closed the connection in the TLS handshake"))
         context.fireChannelInactive()
     }
 
@@ -93,15 +104,19 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
 
     private func completed(_ summary: TLSSummary, _ channel: any Channel) {
         guard let chain else { return }
+        guard summary.serverTrust?.isTrusted == true else {
+            return fail(UpstreamError(.parentNotTrusted, "the parent \(settings.parent) is not trusted"))
+        }
         self.summary = summary
         self.chain = nil
-        secured(summary)
+        secured?(summary)
+        secured = nil
         chain.stepSucceeded(channel)
     }
 
     private func fail(_ error: UpstreamError) {
         let chain = self.chain
-        self.chain = nil
+        chainEnded()
         chain?.stepFailed(error)
     }
 }
