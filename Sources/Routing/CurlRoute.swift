@@ -26,15 +26,15 @@ package struct CurlRoute: Sendable {
     package func perform(
         _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
+        let hops = hops.filter { !Self.demandsTLS($0) }
+        guard !hops.isEmpty else {
+            let names = self.hops.map(\.description).joined(separator: " and ")
+            throw ParentsError(
+                .unsupportedKind, "TLS to a parent is not supported for Countersign's own requests: \(names)",
+                hint: "add a parent without TLS, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
+        }
         var fault: ParentsError?
         for (index, hop) in hops.enumerated() {
-            if case .parent(let parent) = hop, parent.kind == .https {
-                // libcurl would call the same verifier for the parent's certificate as for the origin's.
-                fault = ParentsError(
-                    .unsupportedKind, "the parent \(parent) demands TLS, which requests of this program do not use",
-                    hint: "name a parent that does not, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
-                continue
-            }
             let code = Self.prepare(handle, hop, isLast: index == hops.count - 1)
             guard code == CURLE_OK else { return code }
             began(hop)
@@ -56,6 +56,11 @@ package struct CurlRoute: Sendable {
         }
         if let fault { throw fault }
         return CURLE_COULDNT_CONNECT
+    }
+
+    /// libcurl would have the origin's verifier judge such a parent's certificate, too.
+    private static func demandsTLS(_ hop: NextHop) -> Bool {
+        if case .parent(let parent) = hop { parent.kind == .https } else { false }
     }
 
     private static func prepare(

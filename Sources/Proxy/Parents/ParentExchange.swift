@@ -101,6 +101,8 @@ final class ParentExchange: ParentAnswering {
     func ended() {
         completion = nil
         verified = nil
+        sent = nil
+        tokens = nil
         endPermit(awaitsVerdict ? .unknown : .inconclusive)
     }
 

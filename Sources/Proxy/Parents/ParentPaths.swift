@@ -58,7 +58,7 @@ final class ParentPaths: PathSource {
     ) -> Result<[ConnectionPath], UpstreamError> {
         do throws(UpstreamError) {
             var paths: [ConnectionPath] = []
-            let isMixed = Self.hasTLS(candidates)
+            let hasTLS = Self.hasTLS(candidates)
             for candidate in candidates {
                 switch candidate.hop {
                 case .direct: paths.append(ConnectionPath(host: origin.host, port: origin.port))
@@ -68,7 +68,7 @@ final class ParentPaths: PathSource {
                             .noRoute, "\(candidate.reason): the parent \(parent) is this proxy, so requests would loop")
                     }
                     // What the client means for a parent with TLS is not sent without.
-                    let own = isMixed && parent.kind != .https ? nil : clientAuthorization
+                    let own = hasTLS && parent.kind != .https ? nil : clientAuthorization
                     paths.append(try path(through: parent, to: origin, isBlind: isBlind, own))
                 }
             }
@@ -132,7 +132,7 @@ final class ParentPaths: PathSource {
         let rule: SiteRule
         let hasTLS: Bool
 
-        /// Whether requests on `connection` reach it, as well protected as expected.
+        /// Whether requests on `connection` reach it, with TLS or without as expected: its answers depend on that.
         func isReached(by connection: OriginConnection) -> Bool {
             connection.forwarder == site && (connection.forwarderTLS != nil) == hasTLS
         }

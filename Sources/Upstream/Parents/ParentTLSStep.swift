@@ -30,7 +30,7 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
     private(set) var summary: TLSSummary?
     private let settings: ParentTLS
     private let spare: SpareBuffer
-    /// What follows detects by itself that the connection was cut: nothing is forwarded outside of a tunnel.
+    /// Only a tunnel follows. Its ends detect by themselves that it was cut.
     private let isTunnel: Bool
     /// Called before the next step begins, and released then, because it may keep a credential.
     private var secured: ((TLSSummary) -> Void)?
@@ -92,7 +92,8 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
         let described = UpstreamError(
             tls.code == .serverNotTrusted ? .parentNotTrusted : .tlsFailed,
             "the parent \(settings.parent): \(tls.detail)")
-        if chain == nil { context.fireErrorCaught(described) } else { fail(described) }
+        // Named here, because another step may be running.
+        if chain == nil { context.fireErrorCaught(described.inStep(kind, at: place)) } else { fail(described) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {

@@ -17,7 +17,8 @@ extension HomeManager {
                 let door = OpenedDoor { try operations.perform($0, secret: $1) }
                 let user = try door.credentials().first { $0.name == enrollment.credential }?.user
                 let request = try EnrollmentRequest(enrollment, user: user)
-                guard let token = try enrollment.token?.located() else { preconditionFailure("there is a token") }
+                // Only an enrolment whose key is in a token gets here.
+                guard let token = try enrollment.token?.located() else { preconditionFailure("there is no token") }
                 try token.checkKey()
                 let renewal = try operations.renewal { progress(IdentityProgress($0)) }
                 return (renewal, request, token.key(named: enrollment.name))
