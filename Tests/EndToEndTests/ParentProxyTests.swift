@@ -321,6 +321,30 @@ import Testing
         #expect(squid.logged("CONNECT").isEmpty && squid.logged("GET").isEmpty)
     }
 
+    /// The client may have meant it for the first parent, to which it would have been encrypted.
+    @Test func theClientsAnswerIsNotSentWithoutTLSIfAParentWithTLSIsAmongTheHops() throws {
+        let refusing = try RefusingPort()
+        defer { withExtendedLifetime(refusing) {} }
+        let squid = try SquidParent(.basic)
+        let script = try user.folder.write(
+            "own.pac",
+            "function FindProxyForURL(url, host) "
+                + "{ return \"HTTPS 127.0.0.1:\(refusing.number); PROXY 127.0.0.1:\(squid.port)\"; }")
+        let proxy = try user.serve("--parent", "pac:\(script)")
+        for url in ["\(plain)/x", "\(plain)/x", "\(site)/who"] {
+            let fetched = try Command.run(
+                try Tool.path("curl"),
+                [
+                    "-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "--proxy-user",
+                    "\(SquidParent.user):\(SquidParent.password)", url,
+                ], in: user.folder)
+            #expect(fetched.said.contains("< HTTP/1.1 407 "), "\(fetched.said)")
+        }
+        for logged in [squid.logged("GET"), squid.logged("CONNECT")] {
+            #expect(!logged.isEmpty && logged.allSatisfy { $0.hasPrefix("407 ") && $0.hasSuffix(" -") }, "\(logged)")
+        }
+    }
+
     /// TLS ended at the parent's port, where something else listens now.
     @Test func aParentThatLosesItsTLSGetsNoPassword() throws {
         let (first, second) = (try SquidParent(.basic), try SquidParent(.basic))
