@@ -72,9 +72,9 @@ final class LibraryHome: Sendable {
 }
 
 /// Waits without blocking a thread until a condition holds. Returns whether it did within a minute.
-func eventually(_ isSo: () -> Bool) async throws -> Bool {
+func eventually(_ isSo: () async throws -> Bool) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(60)
-    while !isSo() {
+    while try await !isSo() {
         guard ContinuousClock.now < end else { return false }
         try await Task.sleep(for: .milliseconds(5))
     }

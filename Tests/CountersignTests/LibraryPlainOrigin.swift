@@ -53,6 +53,14 @@ final class PlainOrigin: Sendable {
         private let record: Record
         private let answer: @Sendable (String) -> String?
         private var input = ""
+        private var content = Content.none
+
+        /// What is still to come of a request's content, which is skipped.
+        private enum Content {
+            case none
+            case bytes(Int)
+            case chunks
+        }
 
         init(_ record: Record, _ answer: @escaping @Sendable (String) -> String?) {
             self.record = record
@@ -65,12 +73,36 @@ final class PlainOrigin: Sendable {
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             input += String(buffer: unwrapInboundIn(data))
-            while let end = input.range(of: "\r\n\r\n") {
+            while skipContent(), let end = input.range(of: "\r\n\r\n") {
                 let request = String(input[..<end.upperBound])
                 input.removeSubrange(..<end.upperBound)
+                content = Self.content(of: request)
                 record.requests.withLock { $0.append(request) }
                 guard let response = answer(request) else { continue }
                 context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: response)), promise: nil)
+            }
+        }
+
+        private static func content(of request: String) -> Content {
+            if request.contains("Transfer-Encoding: chunked\r\n") { return .chunks }
+            let length = request.split(separator: "Content-Length: ").dropFirst().first?.prefix { $0 != "\r\n" }
+            return length.flatMap { Int($0) }.map { .bytes($0) } ?? .none
+        }
+
+        /// Returns whether the content has ended.
+        private func skipContent() -> Bool {
+            switch content {
+            case .none: return true
+            case .bytes(let rest):
+                let skipped = min(rest, input.utf8.count)
+                input = String(decoding: input.utf8.dropFirst(skipped), as: UTF8.self)
+                content = skipped == rest ? .none : .bytes(rest - skipped)
+                return skipped == rest
+            case .chunks:
+                guard let end = input.range(of: "0\r\n\r\n") else { return false }
+                input.removeSubrange(..<end.upperBound)
+                content = .none
+                return true
             }
         }
     }

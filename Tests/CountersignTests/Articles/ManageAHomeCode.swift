@@ -224,7 +224,9 @@ import Testing
         let question = try #require(delegate.asked.withLock { $0 })
         let exception = try await trust(question, until: .now + 86_400, in: manager)
         #expect(exception?.answersChallenges == true)
-        #expect(try await get().contains("Basic, as \(FakeOrigin.user)"))
+        // The proxy hears of the exception from the file system.
+        let isAnswered = try await eventually { try await get().contains("Basic, as \(FakeOrigin.user)") }
+        #expect(isAnswered)
         proxy.stop()
         try await running.value
         await printer.stop()
