@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from peer import pin, resident_kib
-from scenarios import GIGABYTE, LATENCY, MEMORY, REQUEST, START
+from scenarios import GIGABYTE, LATENCY, MEMORY, REQUEST, START, is_countersign
 
 PROXY_CORE, LOAD_CORE = 0, 1
 STARTS, TURNS = 3, 4
@@ -45,7 +45,8 @@ class Measurer:
             pin(peer.pid, PROXY_CORE, self.realtime)
             if scenario.unit == MEMORY:
                 return self.memory(peer, scenario)
-            return self.in_turns(peer, scenario) if scenario.beside else self.work(peer, scenario)
+            is_paired = scenario.beside and is_countersign(peer.name)
+            return self.in_turns(peer, scenario) if is_paired else self.work(peer, scenario)
 
     def command(self, peer, scenario, connections=None, turns=1):
         load = scenario.load.split()
@@ -53,7 +54,7 @@ class Measurer:
             load[load.index("-c") + 1] = str(connections)
         command = ["taskset", "-c", str(LOAD_CORE)] + (["chrt", "-r", "1"] if self.realtime else [])
         command += [self.load, *load, "-t", f"{self.seconds_of(scenario) / turns:g}", "--pid", str(peer.pid)]
-        intercepted = scenario.needs in ("mitm", "newhost", "answers")
+        intercepted = scenario.needs in ("mitm", "newhost", "answers", "parent-mitm")
         if intercepted and "direct" in peer.can:
             command += ["--direct-to", f"127.0.0.1:{peer.intercepts_at}"]
         else:
@@ -103,7 +104,7 @@ class Measurer:
         wrong = result["failed"] + result["refused"]
         if result["answered"] == 0 or wrong > result["answered"] // 100:
             return {"fault": f"{wrong} of {wrong + result['answered']} failed: {result['error']}"}
-        if scenario.needs == "mitm" and "Origin" in result["issuer"]:
+        if scenario.needs in ("mitm", "parent-mitm") and "Origin" in result["issuer"]:
             return {"fault": "not intercepted"}
         if scenario.name == "mitm-ntlm" and self.origin.ntlm_answers() == answers:
             return {"fault": "no challenge was answered"}

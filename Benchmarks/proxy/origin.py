@@ -4,7 +4,8 @@
 All its sites have the same cost, so that none is limited by the origin; auth_basic would read a file for each request.
 The NTLM site always sends the same challenge, and checks only the type of the client's message, not its proof; the
 proxy's work is the same. NTLM authenticates the connection, so requests after the AUTHENTICATE_MESSAGE need no
-authorization; the site rejects a connection whose first request has none. The Digest site does not verify the digest.
+authorization; the site rejects a connection whose first request has none. The Digest site does not verify the digest. One port acts as a parent
+proxy for plain requests, which demands Basic and responds itself.
 """
 
 import base64
@@ -16,7 +17,7 @@ import subprocess
 import time
 import urllib.request
 
-from scenarios import BEARER_TOKEN, HTTP_PORT, STORE_PORT, TLS_PORT
+from scenarios import BEARER_TOKEN, HTTP_PORT, QUICK_PARENT_PORT, STORE_PORT, TLS_PORT
 
 NAMES = "DNS:*.bench.test,DNS:mitm.bench.test,DNS:*.mitm.bench.test"
 EXTENSIONS = {
@@ -133,6 +134,16 @@ http {{
         }}
     }}
     server {{
+        listen 127.0.0.1:{parent} backlog=4096;
+        location / {{
+            if ($http_proxy_authorization != "Basic {credentials}") {{
+                add_header Proxy-Authenticate 'Basic realm="bench"' always;
+                return 407 "Basic, please";
+            }}
+            return 200 "{body}";
+        }}
+    }}
+    server {{
         listen 127.0.0.1:{tls} ssl;
         server_name bearer.bench.test;
         location = /1k {{
@@ -201,7 +212,7 @@ class Origin:
         bodies = "/dev/shm/countersign-bench" if os.access("/dev/shm", os.W_OK) else f"{folder}/bodies"
         with open(f"{folder}/nginx.conf", "w") as file:
             file.write(CONFIGURATION.format(
-                folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, body=body, bodies=bodies,
+                folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, parent=QUICK_PARENT_PORT, body=body, bodies=bodies,
                 files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
                 nonce=os.urandom(16).hex(), credentials=base64.b64encode(b"user:pass").decode(),
                 token=BEARER_TOKEN))

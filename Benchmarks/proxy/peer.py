@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import time
 
-from scenarios import BEARER_TOKEN, HTTP_PORT, TLS_PORT
+from scenarios import BEARER_TOKEN, HTTP_PORT, PARENT_PORT, QUICK_PARENT_PORT, TLS_PORT
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers")
 
@@ -61,6 +61,8 @@ class Peer:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         self.environment = {**inherited, "BENCH": bench, "BENCH_HTTP_PORT": str(HTTP_PORT),
                             "BENCH_TLS_PORT": str(TLS_PORT), "BENCH_BEARER_TOKEN": BEARER_TOKEN,
+                            "BENCH_PARENT_PORT": str(PARENT_PORT),
+                            "BENCH_QUICK_PARENT_PORT": str(QUICK_PARENT_PORT),
                             **(environment or {})}
         self.root = f"{bench}/pki/root.pem"
         self.process = self.pid = None

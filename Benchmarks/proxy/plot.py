@@ -4,7 +4,7 @@
 import math
 
 from report import median
-from scenarios import CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines
+from scenarios import CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines, is_countersign
 
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f }
@@ -66,7 +66,7 @@ def bars(records, names):
             parts.append(text(x, bottom + 12, f"{10 ** decade:,g}", "quiet", "middle"))
         for name, value in found:
             length = (math.log10(value) - low) * scale
-            kind = "ours" if name == "countersign" else "bar"
+            kind = "ours" if is_countersign(name) else "bar"
             parts.append(text(left - 6, y + 12, SHOWN[name], "", "end"))
             parts.append(f'<rect x="{left}" y="{y + 2}" width="{max(length, 1):.1f}" height="{row - 4}" rx="2" '
                          f'class="{kind}"/>')

@@ -5,7 +5,7 @@ import datetime
 import statistics
 
 from scenarios import (CONNECTIONS, CURVE_PEERS, LATENCY, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines,
-                       peer_of_bound)
+                       countersign_in, is_countersign, peer_of_bound)
 
 
 def values(records, scenario, peer, key="value"):
@@ -31,15 +31,16 @@ def table(head, rows):
 def bound_rows(records):
     """One row per goal: the scenario, our figure, the other one, their ratio, the goal, and whether it is met."""
     for scenario in SCENARIOS:
-        ours = median(records, scenario.name, "countersign")
+        name = countersign_in(scenario)
+        ours = median(records, scenario.name, name)
         for bound in scenario.bounds:
             if not bound.peer and not scenario.beside:
                 verdict = "–" if ours is None else "yes" if ours <= bound.times else "no"
                 yield [scenario.title, scenario.unit, shown(ours), "", "", f"≤ {bound.times:g}", verdict]
                 continue
-            if scenario.beside:
-                what, theirs = "not answered", median(records, scenario.name, "countersign", "beside")
-                ratio = median(records, scenario.name, "countersign", "ratio")
+            if not bound.peer:
+                what, theirs = scenario.beside_is, median(records, scenario.name, name, "beside")
+                ratio = median(records, scenario.name, name, "ratio")
             else:
                 what, peer = SHOWN[bound.peer], peer_of_bound(bound.peer, scenario)
                 theirs = median(records, scenario.name, peer)
@@ -50,15 +51,21 @@ def bound_rows(records):
 
 
 def peer_rows(records, names):
-    """One row per scenario, one column per proxy; the two squid configurations share one."""
+    """One row per scenario, one column per proxy, whose configurations share it."""
     for scenario in SCENARIOS:
         row = [scenario.title, scenario.unit]
-        for name in names:
-            if name == "squid-bump":
-                continue
-            peer = "squid-bump" if name == "squid" and not values(records, scenario.name, "squid") else name
-            row.append(shown(median(records, scenario.name, peer)))
+        for column in columns(names):
+            measured = [name for name in names if column_of(name) == column and values(records, scenario.name, name)]
+            row.append(shown(median(records, scenario.name, measured[0]) if measured else None))
         yield row
+
+
+def column_of(name):
+    return SHOWN["squid" if name == "squid-bump" else name]
+
+
+def columns(names):
+    return list(dict.fromkeys(column_of(name) for name in names))
 
 
 def curve_rows(records, scenario_at, points, peer):
@@ -92,7 +99,7 @@ def figure_rows(records, names):
 
 def versions(records, names):
     newest = {r["peer"]: r["version"] for r in records if "version" in r}
-    return ", ".join(dict.fromkeys(newest[name] for name in names if name in newest and name != "countersign"))
+    return ", ".join(dict.fromkeys(newest[name] for name in names if name in newest and not is_countersign(name)))
 
 
 def text(records, names, left_out, machine, began):
@@ -100,7 +107,6 @@ def text(records, names, left_out, machine, began):
     facts = [*machine, ("peers", versions(records, names)), ("measured", day)]
     if left_out:
         facts.append(("left out", ", ".join(f"{name} ({why})" for name, why in left_out.items())))
-    squid_and_bump = [name for name in names if name != "squid-bump"]
     parts = [
         "# The whole proxy, measured\n",
         "Made by `Scripts/bench`. CPU is user and system time of the proxy's process tree, kernel work on its behalf"
@@ -114,7 +120,7 @@ def text(records, names, left_out, machine, began):
         "## Goals\n",
         table(["scenario", "unit", "Countersign", "compared with", "ratio", "goal", "met"], list(bound_rows(records))),
         "## Comparison\n",
-        table(["scenario", "unit", *(SHOWN[name] for name in squid_and_bump)], list(peer_rows(records, names))),
+        table(["scenario", "unit", *columns(names)], list(peer_rows(records, names))),
         "![bars](proxy.svg)\n",
     ]
     if any("connections-" in r.get("scenario", "") for r in records):

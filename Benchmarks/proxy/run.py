@@ -20,9 +20,10 @@ import plot
 import report
 from measure import LOAD_CORE, PROXY_CORE, Lock, Measurer, can_be_realtime
 from origin import Origin, make_pki
+from parent import Parent
 from peer import Peer, pin
 from scenarios import (CONNECTIONS, CURVE_PEERS, FIRST_PROXY_PORT, LINES, PEERS, QUICK_PEERS, SCALED, SCENARIOS,
-                       at_connections, at_lines)
+                       at_connections, at_lines, is_countersign)
 
 OLDEST_RESUMED_SECONDS = 6 * 3600
 
@@ -82,7 +83,7 @@ class Run:
             try:
                 self.peers[name] = self.peer(name, FIRST_PROXY_PORT + 4 * index)
             except (OSError, KeyError, ValueError, subprocess.CalledProcessError) as error:
-                if name == "countersign":
+                if is_countersign(name):
                     raise
                 tell(f"{name}: {error}")
                 self.left_out[name] = "not installed"
@@ -145,6 +146,21 @@ class Run:
         finally:
             peer.stop()
 
+    def start_parent(self):
+        """Starts the parent proxy if a scenario needs it; without squid, those scenarios are left out."""
+        needed = [scenario for scenario in self.wanted if scenario.needs.startswith("parent")]
+        if not needed:
+            return None
+        try:
+            parent = Parent(self.options.bench)
+            if parent.start(LOAD_CORE, self.realtime):
+                return parent
+        except (OSError, KeyError, subprocess.CalledProcessError):
+            pass
+        tell("the scenarios with a parent proxy are left out: squid did not start; run Scripts/bench --setup")
+        self.wanted = [scenario for scenario in self.wanted if scenario not in needed]
+        return None
+
     def run(self):
         bench = self.options.bench
         make_pki(f"{bench}/pki")
@@ -152,6 +168,7 @@ class Run:
         self.open_records()
         with Origin(f"{bench}/origin", f"{bench}/pki", self.files) as origin:
             pin(origin.pid, LOAD_CORE, self.realtime)
+            parent = self.start_parent()
             measurer = Measurer(bench, origin, self.realtime, self.options.seconds)
             try:
                 for number in range(1, self.options.rounds + 1):
@@ -159,8 +176,9 @@ class Run:
                     if self.options.scale and number <= self.options.scale:
                         self.run_scale(measurer, number)
             finally:
-                for peer in self.peers.values():
-                    peer.stop()
+                for peer in [*self.peers.values(), parent]:
+                    if peer:
+                        peer.stop()
         if not self.has_time():
             tell(f"stopped after {self.options.minutes:g} minutes; some figures have fewer rounds")
         self.record({"ended": time.time()})

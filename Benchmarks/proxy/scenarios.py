@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 
 HTTP_PORT, TLS_PORT, STORE_PORT, FIRST_PROXY_PORT = 19180, 19543, 19181, 19700
+PARENT_PORT, QUICK_PARENT_PORT = 19182, 19183
 HOSTS = 400
 # As long as a JSON Web Token with a few claims.
 BEARER_TOKEN = "0123456789abcdef" * 40
@@ -34,6 +35,7 @@ class Scenario:
     seconds: float = 3
     bounds: list = field(default_factory=list)
     beside: "Scenario | None" = None  # measured alternately with the same proxy
+    beside_is: str = "not answered"
 
     @property
     def is_fresh(self):
@@ -52,9 +54,21 @@ def answered(name, site):
         f"https://{name}.bench.test:{TLS_PORT}/1k", REQUEST, bounds=[Bound(1.1)], beside=INTERCEPTED_1K)
 
 
+PLAIN_1K = Scenario(
+    "plain-1k", "plain 1 KiB, 32 kept connections", "plain", f"-c 32 {KIB}", PLAIN + "/1k", REQUEST,
+    bounds=[Bound(0.25, "squid"), Bound(1.4, "haproxy")])
+
+
+def through_parent(scheme, title, other):
+    """Through squid, which is slow, so that the proxy under test often wakes up for a single response."""
+    return Scenario(
+        f"parent-{scheme}", f"plain 1 KiB through squid, which demands {title}", "parent", f"-c 32 {KIB}",
+        f"http://parent.bench.test:{HTTP_PORT}/1k", REQUEST,
+        bounds=[Bound(0.2, f"px-parent-{scheme}"), Bound(1, other)])
+
+
 SCENARIOS = [
-    Scenario("plain-1k", "plain 1 KiB, 32 kept connections", "plain", f"-c 32 {KIB}", PLAIN + "/1k", REQUEST,
-             bounds=[Bound(0.25, "squid"), Bound(1.4, "haproxy")]),
+    PLAIN_1K,
     INTERCEPTED_1K,
     answered("basic", "a Basic site"),
     answered("bearer", "a Bearer site"),
@@ -72,6 +86,14 @@ SCENARIOS = [
              GIGABYTE, bounds=[Bound(1.05, "envoy")]),
     Scenario("tunnel-100M", "tunnel 100 MiB", "tunnel", "-c 2 --expect-length 104857600", TUNNEL + "/100m", GIGABYTE,
              bounds=[Bound(0.8, "squid")]),
+    through_parent("basic", "Basic", "tinyproxy-parent-basic"),
+    through_parent("ntlm", "NTLM", "cntlm"),
+    Scenario("parent-quick", "plain 1 KiB through a parent as fast as the origin", "parent", f"-c 32 {KIB}",
+             f"http://parent.bench.test:{HTTP_PORT}/1k", REQUEST, bounds=[Bound(1.15)], beside=PLAIN_1K,
+             beside_is="direct"),
+    Scenario("parent-mitm", "intercepted 1 KiB through squid's tunnel", "parent-mitm", f"-c 32 {KIB}",
+             f"https://parent.bench.test:{TLS_PORT}/1k", REQUEST, bounds=[Bound(1.15)], beside=INTERCEPTED_1K,
+             beside_is="direct"),
     Scenario("plain-c1", "latency at one connection, plain", "plain", f"-c 1 {KIB}", PLAIN + "/1k", LATENCY, 2,
              bounds=[Bound(1.3, "haproxy")]),
     Scenario("mitm-c1", "latency at one connection, intercepted", "mitm", f"-c 1 {KIB}", INTERCEPTED + "/1k", LATENCY,
@@ -100,7 +122,7 @@ def at_lines(kind, count):
 
 
 # The proxies in the order of the tables, each with its scenarios. squid-bump is squid configured to intercept.
-EVERYTHING = [scenario.name for scenario in SCENARIOS]
+EVERYTHING = [scenario.name for scenario in SCENARIOS if not scenario.needs.startswith("parent")]
 PLAIN_ONLY = ["plain-1k", "plain-c1", "tunnel-100M", "idle-plain", "start"]
 PEERS = {
     "countersign": EVERYTHING,
@@ -113,12 +135,30 @@ PEERS = {
     "mitmproxy": EVERYTHING,
     "px": PLAIN_ONLY,
     "tinyproxy": PLAIN_ONLY,
+    "countersign-parent-basic": ["parent-basic", "parent-mitm"],
+    "countersign-parent-ntlm": ["parent-ntlm"],
+    "countersign-parent-quick": ["parent-quick"],
+    "px-parent-basic": ["parent-basic"],
+    "px-parent-ntlm": ["parent-ntlm"],
+    "tinyproxy-parent-basic": ["parent-basic"],
+    "cntlm": ["parent-ntlm"],
 }
 SHOWN = {"countersign": "Countersign", "squid": "squid", "squid-bump": "squid, ssl-bump", "haproxy": "HAProxy",
          "nginx": "nginx", "envoy": "Envoy", "envoy-aesni": "Envoy without VAES", "mitmproxy": "mitmproxy", "px": "px",
-         "tinyproxy": "tinyproxy"}
+         "tinyproxy": "tinyproxy", "countersign-parent-basic": "Countersign", "countersign-parent-ntlm": "Countersign",
+         "countersign-parent-quick": "Countersign",
+         "px-parent-basic": "px", "px-parent-ntlm": "px", "tinyproxy-parent-basic": "tinyproxy", "cntlm": "cntlm"}
 QUICK_PEERS = ["countersign", "squid", "squid-bump", "haproxy", "envoy"]
 CURVE_PEERS = ["countersign", "haproxy"]
+
+
+def is_countersign(name):
+    return name.startswith("countersign")
+
+
+def countersign_in(scenario):
+    """Its configuration for `scenario`."""
+    return next(name for name in PEERS if is_countersign(name) and scenario.name in PEERS[name])
 
 
 def peer_of_bound(name, scenario):
