@@ -4,8 +4,9 @@
 All its sites have the same cost, so that none is limited by the origin; auth_basic would read a file for each request.
 The NTLM site always sends the same challenge, and checks only the type of the client's message, not its proof; the
 proxy's work is the same. NTLM authenticates the connection, so requests after the AUTHENTICATE_MESSAGE need no
-authorization; the site rejects a connection whose first request has none. The Digest site does not verify the digest. One port acts as a parent
-proxy for plain requests, which demands Basic and responds itself.
+authorization; the site rejects a connection whose first request has none. The Digest site does not verify the digest.
+
+One port acts as a parent proxy for plain requests, which demands Basic and responds itself.
 """
 
 import base64
@@ -212,8 +213,8 @@ class Origin:
         bodies = "/dev/shm/countersign-bench" if os.access("/dev/shm", os.W_OK) else f"{folder}/bodies"
         with open(f"{folder}/nginx.conf", "w") as file:
             file.write(CONFIGURATION.format(
-                folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, parent=QUICK_PARENT_PORT, body=body, bodies=bodies,
-                files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
+                folder=folder, pki=pki, http=HTTP_PORT, tls=TLS_PORT, store=STORE_PORT, parent=QUICK_PARENT_PORT,
+                body=body, bodies=bodies, files=files, connections=min(files - 100, 18_000), challenge=ntlm_challenge(),
                 nonce=os.urandom(16).hex(), credentials=base64.b64encode(b"user:pass").decode(),
                 token=BEARER_TOKEN))
 

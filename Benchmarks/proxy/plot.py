@@ -4,7 +4,8 @@
 import math
 
 from report import median
-from scenarios import CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines, is_countersign
+from scenarios import (CONNECTIONS, CURVE_PEERS, LINES, SCALED, SCENARIOS, SHOWN, at_connections, at_lines,
+                       is_countersign)
 
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f }
