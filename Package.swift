@@ -92,7 +92,8 @@ let package = Package(
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
         module(
-            "Routing", ["Parents", "PAC", "SitePolicy", "Challenges", "CCurl"], settings: internalImports),
+            "Routing", ["Parents", "PAC", "SitePolicy", "HTTP1", "Challenges", "Cryptography", "CCurl"],
+            settings: internalImports),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),

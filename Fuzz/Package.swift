@@ -36,7 +36,7 @@ let package = Package(
         module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
         module("JSON", ["SitePolicy", "Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
-        module("Routing", ["Parents", "PAC", "SitePolicy", "Challenges", "CCurl"]),
+        module("Routing", ["Parents", "PAC", "SitePolicy", "HTTP1", "Challenges", "Cryptography", "CCurl"]),
         module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),

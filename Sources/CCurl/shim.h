@@ -131,6 +131,13 @@ static inline CURLcode csn_curl_set_header(CURL *handle, curl_write_callback cal
     return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_HEADERDATA, context) : code;
 }
 
+// The callback gets the head of every response, also of those to CONNECT, among other things.
+static inline CURLcode csn_curl_set_debug(CURL *handle, curl_debug_callback callback, void *context) {
+    CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_DEBUGFUNCTION, callback);
+    if (code == CURLE_OK) code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_DEBUGDATA, context);
+    return code == CURLE_OK ? CSN_CURL(curl_easy_setopt)(handle, CURLOPT_VERBOSE, 1L) : code;
+}
+
 static inline CURLcode csn_curl_set_progress(CURL *handle, curl_xferinfo_callback callback, void *context) {
     CURLcode code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_XFERINFOFUNCTION, callback);
     if (code == CURLE_OK) code = CSN_CURL(curl_easy_setopt)(handle, CURLOPT_XFERINFODATA, context);

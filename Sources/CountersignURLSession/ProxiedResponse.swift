@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHTTP1
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -43,10 +44,10 @@ struct ProxiedResponse: Sendable {
     /// of the proxy.
     func failure(at url: URL) -> URLError? {
         guard value(of: "via") == nil, let status = value(of: "proxy-status"),
-            let error = Self.parameter("error", of: status)
+            let error = ProxyStatus.parameter("error", of: status)
         else { return nil }
         var userInfo: [String: Any] = [NSURLErrorFailingURLErrorKey: url]
-        userInfo[NSLocalizedDescriptionKey] = Self.parameter("details", of: status)
+        userInfo[NSLocalizedDescriptionKey] = ProxyStatus.parameter("details", of: status)
         return URLError(Self.code(for: error), userInfo: userInfo)
     }
 
@@ -62,21 +63,6 @@ struct ProxiedResponse: Sendable {
         case "http_protocol_error": .badServerResponse
         default: .resourceUnavailable
         }
-    }
-
-    /// A parameter of the `Proxy-Status` item, which is a token or a string (RFC 8941 §3.3).
-    private static func parameter(_ name: String, of item: String) -> String? {
-        guard let start = item.range(of: "; \(name)=")?.upperBound else { return nil }
-        let rest = item[start...]
-        guard rest.first == "\"" else { return String(rest.prefix { $0 != ";" }) }
-        var text = ""
-        var isEscaped = false
-        for character in rest.dropFirst() {
-            if !isEscaped, character == "\"" { break }
-            isEscaped = !isEscaped && character == "\\"
-            if !isEscaped { text.append(character) }
-        }
-        return text
     }
 
     // MARK: Cookies

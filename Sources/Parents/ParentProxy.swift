@@ -43,6 +43,9 @@ package struct ParentProxy: Hashable, Sendable, CustomStringConvertible {
     /// `host:port`, an IPv6 address in brackets.
     package var authority: String { HostText.joined(host.text, port) }
 
+    /// How the parent is listed.
+    package var site: Origin { Origin(scheme: .proxy, host: host.text, port: port) }
+
     /// `http://host:port`; the port is always present.
     package var description: String { "\(kind.rawValue)://\(authority)" }
 
@@ -58,6 +61,8 @@ package enum NextHop: Hashable, Sendable, CustomStringConvertible {
     /// To the origin.
     case direct
     case parent(ParentProxy)
+
+    package var parent: ParentProxy? { if case .parent(let parent) = self { parent } else { nil } }
 
     package var description: String {
         switch self {

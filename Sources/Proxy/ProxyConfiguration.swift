@@ -57,6 +57,8 @@ package struct ProxyConfiguration: Sendable {
     /// challenge.
     package var dialogueSeconds: UInt64 = 30
     package var connector = UpstreamTimeLimits()
+    /// Whether listed sites are answered and intercepted. If not, only parents are answered.
+    package var answersSites = true
 
     package init() {}
 }

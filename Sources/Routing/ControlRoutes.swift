@@ -17,6 +17,13 @@ package enum ControlRoutes {
     }
 
     private static let state = Mutex(State.found(nil))
+    private static let ownRelay = Mutex<(any ControlRelay)?>(nil)
+
+    /// Answers the parents; nil if they are not answered.
+    package static var relay: (any ControlRelay)? {
+        get { ownRelay.withLock { $0 } }
+        set { ownRelay.withLock { $0 = newValue } }
+    }
 
     package static func use(_ routes: (any RouteFinding)?) { state.withLock { $0 = .found(routes) } }
 

@@ -2,6 +2,7 @@
 
 package import CountersignCCurl
 package import CountersignChallenges
+import CountersignCryptography
 package import CountersignParents
 
 /// The hops of one request with libcurl. The next one is tried only if no connection to the last one was made, so that
@@ -26,28 +27,30 @@ package struct CurlRoute: Sendable {
     package func perform(
         _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
+        if let door = try ControlRoutes.relay?.door(to: parents) {
+            return try perform(handle, through: door, began)
+        }
         let hops = hops.filter { !Self.demandsTLS($0) }
         guard !hops.isEmpty else {
             let names = self.hops.map(\.description).joined(separator: " and ")
             throw ParentsError(
-                .unsupportedKind, "TLS to a parent is not supported for Countersign's own requests: \(names)",
+                .unsupportedKind, "TLS to a parent is not possible here: \(names)",
                 hint: "add a parent without TLS, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
         }
         var fault: ParentsError?
         for (index, hop) in hops.enumerated() {
-            let code = Self.prepare(handle, hop, isLast: index == hops.count - 1)
+            let isLast = index == hops.count - 1
+            let code = Self.prepare(handle, hop.parent.map { .parent($0) } ?? .direct, isLast: isLast)
             guard code == CURLE_OK else { return code }
             began(hop)
             let outcome = csn_curl_easy_perform(handle)
             guard case .parent(let parent) = hop else {
-                guard index < hops.count - 1, Self.isUnconnected(outcome, handle) else { return outcome }
+                guard !isLast, Self.isUnconnected(outcome, handle) else { return outcome }
                 continue
             }
             if Self.isUnconnected(outcome, handle) {
                 ControlRoutes.parentFailed(parent)
-                fault = ParentsError(
-                    .refused, "no connection to the parent \(parent)",
-                    hint: "check --parent or COUNTERSIGN_PARENT; `countersign route URL` shows the route")
+                fault = .unconnected(to: parent.description)
                 continue
             }
             ControlRoutes.parentAnswered(parent)
@@ -58,24 +61,61 @@ package struct CurlRoute: Sendable {
         return CURLE_COULDNT_CONNECT
     }
 
-    /// libcurl would have the origin's verifier judge such a parent's certificate, too.
-    private static func demandsTLS(_ hop: NextHop) -> Bool {
-        if case .parent(let parent) = hop { parent.kind == .https } else { false }
+    /// The relay tries the parents in their order, then a direct connection is tried if it is among the hops.
+    private func perform(
+        _ handle: UnsafeMutableRawPointer, through door: Secret, _ began: (NextHop) -> Void
+    ) throws(ParentsError) -> CURLcode {
+        let mayBeDirect = hops.contains(.direct)
+        let head = RelayHead()
+        var code = Self.prepare(handle, .relay(door), isLast: true)
+        if code == CURLE_OK { code = head.listen(on: handle) }
+        guard code == CURLE_OK, let first = parents.first else { return code }
+        began(.parent(first))
+        let outcome = csn_curl_easy_perform(handle)
+        withExtendedLifetime(head) {}
+        ControlRoutes.relay?.requestEnded()
+        guard let refusal = head.refusal(handle) else { return outcome }
+        guard mayBeDirect, refusal.isUnconnected else { throw refusal.parentsError(parents) }
+        code = csn_curl_set_long(handle, CURLOPT_VERBOSE, 0)
+        if code == CURLE_OK { code = Self.prepare(handle, .direct, isLast: true) }
+        guard code == CURLE_OK else { return code }
+        began(.direct)
+        return csn_curl_easy_perform(handle)
     }
 
-    private static func prepare(
-        _ handle: UnsafeMutableRawPointer, _ hop: NextHop, isLast: Bool
-    ) -> CURLcode {
+    private var parents: [ParentProxy] { hops.compactMap(\.parent) }
+
+    /// libcurl would have the origin's verifier judge such a parent's certificate, too.
+    private static func demandsTLS(_ hop: NextHop) -> Bool { hop.parent?.kind == .https }
+
+    private enum Way {
+        case direct
+        case parent(ParentProxy)
+        case relay(Secret)
+    }
+
+    private static func prepare(_ handle: UnsafeMutableRawPointer, _ way: Way, isLast: Bool) -> CURLcode {
+        let code: CURLcode
         // Not even an empty variable is read: CURLOPT_PROXY is set, and CURLOPT_NOPROXY too.
-        var texts = [(CURLOPT_PROXY, ""), (CURLOPT_NOPROXY, "*")]
-        if case .parent(let parent) = hop { texts = [(CURLOPT_PROXY, parent.description), (CURLOPT_NOPROXY, "")] }
-        for (option, text) in texts {
-            let code = csn_curl_set_string(handle, option, text)
-            if code != CURLE_OK { return code }
+        var excluded = ""
+        switch way {
+        case .direct:
+            code = csn_curl_set_string(handle, CURLOPT_PROXY, "")
+            excluded = "*"
+        case .parent(let parent): code = csn_curl_set_string(handle, CURLOPT_PROXY, parent.description)
+        case .relay(let door):
+            let terminated = Secret(count: door.count + 1) { room in door.withBytes { room.copyMemory(from: $0) } }
+            code = terminated.withBytes {
+                csn_curl_set_string(handle, CURLOPT_PROXY, $0.assumingMemoryBound(to: CChar.self).baseAddress)
+            }
         }
-        let code = csn_curl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        guard code == CURLE_OK, !isLast else { return code }
-        return csn_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
+        guard code == CURLE_OK else { return code }
+        let settings = [
+            csn_curl_set_string(handle, CURLOPT_NOPROXY, excluded),
+            csn_curl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
+        ]
+        if let failed = settings.first(where: { $0 != CURLE_OK }) { return failed }
+        return isLast ? CURLE_OK : csn_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, connectLimit)
     }
 
     /// Whether nothing can have been sent to the origin.
@@ -103,9 +143,7 @@ package struct CurlRoute: Sendable {
         _ = csn_curl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &status)
         _ = csn_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &plain)
         if status == 407 || (status == 0 && plain == 407) {
-            return ParentsError(
-                .notAuthenticated, "the parent \(parent) requires authentication, which this request does not have",
-                hint: "name a parent that does not, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
+            return .unanswered(by: parent.description)
         }
         guard code != CURLE_OK, status != 0, !(200...299).contains(status) else { return nil }
         return ParentsError(.refused, "the parent \(parent) refused the connection with status \(status)")

@@ -79,4 +79,76 @@ import Testing
             failed.status == 1 && failed.said.contains("no connection to the parent http://127.0.0.1:\(parent.port)"),
             "\(failed.said)")
     }
+
+    // MARK: Own requests through parents that demand something
+
+    /// Lists `parent` with the credential `corp`.
+    private func list(_ parent: String, _ options: String..., in sandbox: Sandbox, password: String) throws {
+        let folder = "\(sandbox.home)/AllowedSites"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let line = (["proxy://\(parent)", "credential=corp"] + options).joined(separator: " ") + "\n"
+        try Data(line.utf8).write(to: URL(fileURLWithPath: "\(folder)/parents.sites"))
+        try sandbox.succeed(
+            "credential", "set", "corp", "--user", SquidParent.user, "--password-stdin", input: password + "\n")
+    }
+
+    @Test(arguments: ["basic", "digest", "ntlm"])
+    func anEnrolmentAnswersTheParentsChallenge(scheme: String) throws {
+        let parent = try SquidParent(scheme == "basic" ? .basic : scheme == "ntlm" ? .ntlm(boundTo: nil) : .digest)
+        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "http://127.0.0.1:\(parent.port)"])
+        let unlisted = try place.enroll()
+        #expect(
+            unlisted.status == 1
+                && unlisted.said.contains("the parent http://127.0.0.1:\(parent.port) requires authentication"),
+            "\(unlisted.said)")
+        #expect(unlisted.said.contains("hint: list the parent"), "\(unlisted.said)")
+        try list(
+            "127.0.0.1:\(parent.port)", scheme == "ntlm" ? "domain=ACME" : "plaintext=yes", in: place.sandbox,
+            password: SquidParent.password)
+        let enrolled = try place.enroll()
+        #expect(enrolled.status == 0, "\(enrolled.said)")
+        let target = place.server.address().dropFirst("https://".count)
+        #expect(parent.logged("CONNECT").contains("200 \(target) jdoe"), "\(parent.logged("CONNECT"))")
+    }
+
+    /// Other processes must not try it again, and neither must this one.
+    @Test func aRejectedPasswordForTheParentIsSentOnce() throws {
+        let parent = try SquidParent(.basic)
+        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "http://127.0.0.1:\(parent.port)"])
+        try list("127.0.0.1:\(parent.port)", "plaintext=yes", in: place.sandbox, password: "wrong")
+        for _ in 0..<2 {
+            let failed = try place.enroll()
+            #expect(failed.status == 1 && failed.said.contains("407 Proxy Authentication Required"), "\(failed.said)")
+        }
+        let sent = parent.logged("CONNECT").filter { $0.hasSuffix(" jdoe") }
+        #expect(sent.count == 1, "\(parent.logged("CONNECT"))")
+        #expect(try place.sandbox.succeed("credential", "list").contains("rejected"))
+    }
+
+    @Test func anEnrolmentGoesThroughAParentWithTLS() throws {
+        let parent = try ApacheParent()
+        let name = "parent.test.localhost:\(parent.port)"
+        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "https://\(name)"])
+        let untrusted = try place.enroll()
+        #expect(untrusted.status == 1 && untrusted.said.contains(name), "\(untrusted.said)")
+        #expect(parent.logged("CONNECT").isEmpty)
+        try place.sandbox.succeed("trust", "anchor", "add", try TestPKI.shared.originAnchor)
+        try list(name, in: place.sandbox, password: SquidParent.password)
+        let enrolled = try place.enroll()
+        #expect(enrolled.status == 0, "\(enrolled.said)")
+        let tunnels = parent.logged("CONNECT")
+        #expect(tunnels.contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe TLSv1.3") }, "\(tunnels)")
+    }
+
+    @Test func aDirectConnectionIsMadeIfNoListedParentIsThereAndTheSettingPermitsIt() throws {
+        let closed = try RefusingPort()
+        let parents = "http://127.0.0.1:\(closed.number)"
+        for (isPermitted, setting) in [(false, parents), (true, "\(parents),direct")] {
+            let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": setting])
+            try list("127.0.0.1:\(closed.number)", "plaintext=yes", in: place.sandbox, password: "secret")
+            let enrolled = try place.enroll()
+            #expect((enrolled.status == 0) == isPermitted, "\(enrolled.said)")
+            if !isPermitted { #expect(enrolled.said.contains("127.0.0.1:\(closed.number)"), "\(enrolled.said)") }
+        }
+    }
 }

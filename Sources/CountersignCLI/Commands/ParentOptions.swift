@@ -2,9 +2,12 @@
 
 import ArgumentParser
 import Countersign
+import CountersignNIO
 import CountersignParents
 import CountersignRouting
 import FoundationEssentials
+import Glibc
+import Logging
 
 /// `--parent` and `--no-proxy`, for commands that run a proxy or say where it goes.
 struct ParentOptions: ParsableArguments {
@@ -58,6 +61,22 @@ struct ParentOptions: ParsableArguments {
             for fault in await finder?.load() ?? [] { Console.warning(fault) }
             return finder
         }
+        KeptPassphrase.isWanted = true
+        ControlRoutes.relay = ParentRelay(home, logger: ConsoleLogHandler.logger(.warning)) {
+            let access = VaultAccess(home: home, secrets: SecretInput(isStandardInput: false))
+            let keeper = try PolicyKeeper(
+                home: home, interception: .never, environment: environment,
+                logger: ConsoleLogHandler.logger(.warning), now: { Int64(time(nil)) }, again: access.again,
+                passphrase: access.passphrase)
+            if let shut = keeper.vaultErrorAtStart { throw shut }
+            return keeper
+        }
+    }
+
+    /// Makes the process's own requests answer parents with the credentials of `keeper`.
+    static func answerParents(with keeper: PolicyKeeper, logger: Logger) {
+        KeptPassphrase.isWanted = false
+        ControlRoutes.relay = ParentRelay(keeper.home, logger: logger) { keeper }
     }
 
     private static func finder(

@@ -134,6 +134,7 @@ struct ServeCommand: AsyncParsableCommand {
                 }
                 return try access.passphrase()
             })
+        ParentOptions.answerParents(with: keeper, logger: logger)
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
         }

@@ -53,6 +53,7 @@ struct TestCommand: AsyncParsableCommand {
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
             now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
+        ParentOptions.answerParents(with: keeper, logger: logger)
         try show(try await Self.report(url, keeper, routes), home)
     }
 

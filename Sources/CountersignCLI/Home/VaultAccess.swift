@@ -5,10 +5,26 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignSitePolicy
 import CountersignVault
+import Synchronization
 
 /// Keeps a passphrase as long as a command runs.
 final class RememberedPassphrase {
     var secret: Secret?
+}
+
+/// The passphrase that was given last, for a command whose own requests may need the vault once more, for a parent
+/// proxy's password.
+enum KeptPassphrase {
+    private static let state = Mutex<(isWanted: Bool, secret: Secret?)>((false, nil))
+
+    static var isWanted: Bool {
+        get { state.withLock { $0.isWanted } }
+        set { state.withLock { $0 = (newValue, newValue ? $0.secret : nil) } }
+    }
+
+    static var secret: Secret? { state.withLock { $0.secret } }
+
+    static func keep(_ secret: Secret?) { state.withLock { if $0.isWanted { $0.secret = secret } } }
 }
 
 /// Opens the vault of a command's home, asking for the passphrase if it needs one.
@@ -22,10 +38,11 @@ struct VaultAccess {
 
     /// The vault's passphrase. Throws `passphraseNeeded` if it can be read from neither standard input nor a terminal.
     func passphrase() throws -> Secret {
-        if let known = remembered?.secret { return known }
+        if let known = remembered?.secret ?? KeptPassphrase.secret { return known }
         do {
             let given = try secrets.read("the vault's passphrase")
             remembered?.secret = given
+            KeptPassphrase.keep(given)
             return given
         } catch let error as CountersignError {
             throw VaultError(
@@ -42,6 +59,7 @@ struct VaultAccess {
             attempts -= 1
             let given = secrets.readAgain("the vault's passphrase")
             remembered?.secret = given
+            KeptPassphrase.keep(given)
             return given
         }
     }

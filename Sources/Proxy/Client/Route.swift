@@ -128,7 +128,9 @@ final class Route {
         self.pool = pool
         self.leadsBack = leadsBack
         authority = origin.authority
-        verdict = policy.sites.verdict(for: origin)
+        verdict =
+            shared.configuration.answersSites
+            ? policy.sites.verdict(for: origin) : .tunnel(reason: "only parents are answered")
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
         challenger = parent

@@ -67,31 +67,3 @@ extension OwnResponse {
         extraFields = response.challengeFields.map { ("Proxy-Authenticate", $0) }
     }
 }
-
-/// The `Proxy-Status` field (RFC 9209).
-enum ProxyStatus {
-    /// `countersign; error=…; details="…"`.
-    static func value(error: String?, details: String?) -> String {
-        var value = "countersign"
-        if let error { value += "; error=\(error)" }
-        if let details { value += "; details=\(quoted(details))" }
-        return value
-    }
-
-    /// An sf-string (RFC 8941 §3.3.3): visible ASCII and spaces; everything else becomes `?`.
-    private static func quoted(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\":
-                result += "\\"
-                result.unicodeScalars.append(scalar)
-            case " "..."~":
-                result.unicodeScalars.append(scalar)
-            default:
-                result += "?"
-            }
-        }
-        return result + "\""
-    }
-}

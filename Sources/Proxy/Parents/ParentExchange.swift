@@ -53,7 +53,7 @@ final class ParentExchange: ParentAnswering {
         self.paths = paths
         self.services = services
         self.authority = authority
-        site = ParentPaths.site(of: parent)
+        site = parent.site
         policy = services.shared.policy.current
         let verdict = policy.sites.verdict(for: site)
         rule = if case .answer(let rule) = verdict { rule } else { nil }

@@ -89,7 +89,7 @@ final class ParentPaths: PathSource {
             throw UpstreamError(.noRoute, error.detail)
         }
         return ConnectionPath(
-            parent: Self.site(of: parent),
+            parent: parent.site,
             tls: parent.kind == .https ? ParentTLS(parent, services.shared.policy.current.originTLS) : nil,
             tunnel: tunnel(through: parent, to: origin, host, isBlind: isBlind, clientAuthorization)
         ) { [routes] error in
@@ -146,7 +146,7 @@ final class ParentPaths: PathSource {
             case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first?.hop,
             !parent.kind.isSOCKS
         else { return nil }
-        let site = site(of: parent)
+        let site = parent.site
         guard case .answer(let rule) = policy.sites.verdict(for: site) else { return nil }
         return Challenger(site: site, rule: rule, hasTLS: parent.kind == .https)
     }
@@ -164,11 +164,6 @@ final class ParentPaths: PathSource {
     }
 
     // MARK: Credentials
-
-    /// How the parent is listed.
-    static func site(of parent: ParentProxy) -> Origin {
-        Origin(scheme: .proxy, host: parent.host.text, port: parent.port)
-    }
 
     /// What `site` has accepted under the policy that is in force.
     func acceptedAnswer(at site: Origin) -> AcceptedAnswer? {
@@ -192,7 +187,7 @@ final class ParentPaths: PathSource {
     /// The user name and password for a listed SOCKS parent, and what to do with its verdict about them.
     private func socksCredential(for parent: ParentProxy) -> (SOCKS5Client.Credential?, (Bool) -> Void) {
         let policy = services.shared.policy.current
-        let site = Self.site(of: parent)
+        let site = parent.site
         guard case .answer(let rule) = policy.sites.verdict(for: site), rule.answer.contains(.basic),
             case .useCredential(.password(let password)) =
                 policy.credentialDecision(for: rule, at: site, scheme: .basic),

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignProxy
+@testable import CountersignHTTP1
 
 @Suite struct ProxyStatusTests {
     @Test(arguments: [
@@ -15,5 +15,13 @@ import Testing
     @Test func theErrorPrecedesTheDetails() {
         #expect(ProxyStatus.value(error: "dns_error", details: "x") == #"countersign; error=dns_error; details="x""#)
         #expect(ProxyStatus.value(error: nil, details: nil) == "countersign")
+    }
+
+    @Test func aParameterIsReadAsItWasWritten() {
+        let text = #"the host "a\b"; error=x is unknown"#
+        let value = ProxyStatus.value(error: "dns_error", details: text)
+        #expect(ProxyStatus.parameter("error", of: value) == "dns_error")
+        #expect(ProxyStatus.parameter("details", of: value) == text)
+        #expect(ProxyStatus.parameter("status", of: value) == nil)
     }
 }
