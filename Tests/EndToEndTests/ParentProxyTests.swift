@@ -91,6 +91,13 @@ import Testing
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
 
+    @Test func ntlmIsAnsweredIfTheParentClosesTheConnectionOfItsFirstChallenge() throws {
+        let squid = try SquidParent(.ntlmOnAnotherConnection)
+        try list(squid.port, "domain=ACME")
+        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
+    }
+
     @Test func negotiateIsAnsweredWithATicketForTheParent() throws {
         let realm = try KerberosRealm(services: ["HTTP/parent.test.localhost"])
         let squid = try SquidParent(.negotiate(realm))

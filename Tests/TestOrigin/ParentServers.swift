@@ -10,6 +10,8 @@ package final class SquidParent: Sendable {
         case digest
         /// Verified by pyspnego. Answers must be bound to TLS with the certificate in the file, if there is one.
         case ntlm(boundTo: String?)
+        /// The same, on another connection than that of the first challenge, which squid closes.
+        case ntlmOnAnotherConnection
         case negotiate(KerberosRealm)
     }
 
@@ -62,6 +64,9 @@ package final class SquidParent: Sendable {
         case .digest:
             let file = try folder.write("digests", "\(user):\(password)\n")
             return ("auth_param digest program \(helpers)/digest_file_auth \(file)\nauth_param digest realm corp", [:])
+        case .ntlmOnAnotherConnection:
+            let (lines, environment) = try authentication(.ntlm(boundTo: nil), folder)
+            return (lines.replacingOccurrences(of: "keep_alive on", with: "keep_alive off"), environment)
         case .ntlm(let certificate):
             let file = try folder.write("users", "ACME:\(user):\(password)\n")
             chmod(file, 0o644)

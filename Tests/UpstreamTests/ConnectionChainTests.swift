@@ -50,6 +50,8 @@ private final class Unanswering: ParentAnswering {
 
     func begin(completion: @escaping (ParentAnswer) -> Void) { completion(.send(nil, onSameConnection: false)) }
 
+    func openDialogue(completion: @escaping (ParentAnswer) -> Void) { completion(.giveUp(reason: nil)) }
+
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
         completion(.giveUp(reason: nil))
     }

@@ -37,6 +37,8 @@ final class ParentExchange: ParentAnswering {
     /// Of the connection in use, if it has TLS.
     private var binding: ChannelBinding?
     private var tokens: (any TokenDialogue)?
+    /// Waits for the connection of its dialogue.
+    private var opening: TokenRequest?
     private var permit: Breaker.Key?
     private var awaitsVerdict = false
     private var sent: AuthorizationField?
@@ -72,6 +74,13 @@ final class ParentExchange: ParentAnswering {
     func begin(completion: @escaping (ParentAnswer) -> Void) {
         self.completion = completion
         run(machine.started())
+    }
+
+    func openDialogue(completion: @escaping (ParentAnswer) -> Void) {
+        guard let request = opening else { return completion(.giveUp(reason: nil)) }
+        opening = nil
+        self.completion = completion
+        compute(request)
     }
 
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
@@ -113,6 +122,9 @@ final class ParentExchange: ParentAnswering {
         case .send(let answer): send(answer)
         case .sendOpening(let answer): send(answer)
         case .ask(let request): decide(request)
+        case .computeToken(let request) where request.step == .open:
+            opening = request
+            take(.openDialogue)
         case .computeToken(let request): compute(request)
         case .deliver(let outcome): conclude(outcome)
         case .fail(let failure): give(failure.reason)

@@ -16,6 +16,9 @@ package protocol ParentAnswering: AnyObject {
     /// Calls `completion` once, at once or later on the event loop, with what to do first.
     func begin(completion: @escaping (ParentAnswer) -> Void)
 
+    /// The same, for ``ParentAnswer/openDialogue``, when there is a connection.
+    func openDialogue(completion: @escaping (ParentAnswer) -> Void)
+
     /// The same after a response that did not open the tunnel.
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void)
 
@@ -34,6 +37,8 @@ package protocol ParentAnswering: AnyObject {
 package enum ParentAnswer {
     /// Send the CONNECT, with this field if it is not nil. `onSameConnection`: on no other connection.
     case send((any SecretFieldValue)?, onSameConnection: Bool)
+    /// A dialogue of tokens begins, which authenticates the connection. If that has ended, connect again first.
+    case openDialogue
     /// The parent's response is final, for this reason if something was not answered.
     case giveUp(reason: String?)
 }
@@ -46,9 +51,14 @@ package final class ConnectTunnel: ParentTunnel {
     let limit: TimeAmount
     let answerer: any ParentAnswering
     let spare: SpareBuffer
-    /// What to send first on the next connection; nil if that is not known yet.
-    var next: (any SecretFieldValue)??
+    /// What to do first on the next connection; nil if that is not known yet.
+    var next: Next?
     package var early = ByteBuffer()
+
+    enum Next {
+        case send((any SecretFieldValue)?)
+        case openDialogue
+    }
 
     package init(
         parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount, spare: SpareBuffer,
@@ -100,11 +110,12 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         } catch {
             return fail(UpstreamError.connecting(error, to: place))
         }
-        if let next = tunnel.next {
-            tunnel.next = nil
-            send(next)
-        } else {
-            tunnel.answerer.begin { self.perform($0, after: nil) }
+        let next = tunnel.next
+        tunnel.next = nil
+        switch next {
+        case .send(let field): send(field)
+        case .openDialogue: tunnel.answerer.openDialogue { self.perform($0, after: nil) }
+        case nil: tunnel.answerer.begin { self.perform($0, after: nil) }
         }
     }
 
@@ -126,14 +137,23 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         guard chain != nil else { return }
         switch answer {
         case .send(let field, let onSameConnection):
-            if client.state == .idle, !hasEnded { return send(field) }
+            if canSend { return send(field) }
             guard !onSameConnection else {
                 return refuse("it closed the connection in the middle of an authentication", response)
             }
-            tunnel.next = .some(field)
-            fail(UpstreamError(.tunnelInterrupted, "the parent \(tunnel.parent) closed the connection"))
+            connectAgain(.send(field))
+        case .openDialogue:
+            if canSend { return tunnel.answerer.openDialogue { self.perform($0, after: response) } }
+            connectAgain(.openDialogue)
         case .giveUp(let reason): refuse(reason, response)
         }
+    }
+
+    private var canSend: Bool { client.state == .idle && !hasEnded }
+
+    private func connectAgain(_ next: ConnectTunnel.Next) {
+        tunnel.next = next
+        fail(UpstreamError(.tunnelInterrupted, "the parent \(tunnel.parent) closed the connection"))
     }
 
     private func send(_ field: (any SecretFieldValue)?) {
@@ -177,7 +197,8 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         // A response may be about to be answered on another connection.
         switch client.state {
         case .waitingForHead, .waitingForBody: react { () throws(ParentsError) in try client.connectionEnded() }
-        case .idle, .opened, .failed: break
+        case .opened: lost(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent) closed the tunnel at once"))
+        case .idle, .failed: break
         }
     }
 
