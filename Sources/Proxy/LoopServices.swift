@@ -39,7 +39,7 @@ final class LoopServices {
         didSet { routes.removeAll() }
     }
     private var routes = RouteTable()
-    /// ``RouteFinding/version`` of the idle connections.
+    /// ``RouteFinding/version`` of the connections.
     private var hopsVersion: UInt64?
     private var watched: [ObjectIdentifier: any TimeWatched] = [:]
     private var tick: RepeatedTask?
@@ -54,6 +54,7 @@ final class LoopServices {
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
         now = Self.monotonicSeconds()
+        hopsVersion = shared.routes?.version
         if let routes = shared.routes {
             connector = UpstreamConnector(
                 loop: loop, limits: shared.configuration.connector, spare: spare, paths: ParentPaths(routes, self))
@@ -131,14 +132,14 @@ final class LoopServices {
         forgetOldHops()
     }
 
-    /// Closes the idle connections of an earlier network or script: another way may lead to their origins now.
+    /// Closes the idle connections of an earlier network or script, because another way may lead to their origins now,
+    /// and those of networks that are gone.
     private func forgetOldHops() {
         guard let version = shared.routes?.version, version != hopsVersion else { return }
-        if hopsVersion != nil {
-            pool.closeIdle()
-            routes.removeAll()
-        }
         hopsVersion = version
+        pool.closeIdle()
+        routes.removeAll()
+        connector.open.networkChanged(ownAddresses: OpenConnections.ownAddresses())
     }
 
     static func monotonicSeconds() -> UInt64 {

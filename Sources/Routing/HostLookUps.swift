@@ -70,8 +70,36 @@ package enum HostLookUps {
         return found
     }
 
-    /// Without loopback and link-local addresses.
+    /// Without loopback and link-local addresses. Those from which the machine reaches the Internet are first, as in
+    /// browsers: scripts ask for the first one.
     static func ownAddresses() -> [String] {
+        let all = interfaceAddresses()
+        let preferred = ["192.0.2.1", "2001:db8::1"].compactMap(sourceAddress).filter(all.contains)
+        return preferred + all.filter { !preferred.contains($0) }
+    }
+
+    /// The address from which the machine would reach `address`. Connecting a UDP socket sends nothing.
+    private static func sourceAddress(to address: String) -> String? {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+        hints.ai_flags = AI_NUMERICHOST
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(address, "53", &hints, &list) == 0, let entry = list?.pointee else { return nil }
+        defer { freeaddrinfo(list) }
+        let descriptor = socket(entry.ai_family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var own = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        guard connect(descriptor, entry.ai_addr, entry.ai_addrlen) == 0 else { return nil }
+        return withUnsafeMutablePointer(to: &own) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getsockname(descriptor, address, &length) == 0 ? text(address, length) : nil
+            }
+        }
+    }
+
+    private static func interfaceAddresses() -> [String] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
         defer { freeifaddrs(list) }

@@ -54,6 +54,9 @@ package final class ConnectionChain {
         self.completion = completion
     }
 
+    /// Of this end of the connection; nil before TCP has connected.
+    var localAddress: String? { channel?.localAddress?.ipAddress }
+
     func start(_ tcp: TCPStep) {
         tcp.run(on: loop) { result in
             switch result {

@@ -26,6 +26,8 @@ package struct UpstreamConnector {
     package let resolver: OriginResolver
     /// Nil if every connection is direct.
     private let paths: (any PathSource)?
+    /// Only kept if there may be parents.
+    package let open = OpenConnections()
 
     package init(
         loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer(),
@@ -94,16 +96,27 @@ package struct UpstreamConnector {
         _ makeSteps: @escaping (Bool) -> [any ConnectionStep],
         _ completion: @escaping (Result<ConnectionAttempt.Opened, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
-        let attempt = ConnectionAttempt(
-            loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps, completion: completion)
         guard let paths else {
+            let attempt = ConnectionAttempt(
+                loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps,
+                completion: completion)
             attempt.start([ConnectionPath(host: origin.host, port: origin.port)])
             return attempt
         }
-        paths.findPaths(to: origin, isBlind: isBlind, clientAuthorization: clientAuthorization) { found in
-            switch found {
-            case .success(let paths): attempt.start(paths)
-            case .failure(let error): attempt.fail(error)
+        let attempt = ConnectionAttempt(
+            loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps
+        ) { [open] result in
+            if case .success(let opened) = result { open.add(opened.channel) }
+            completion(result)
+        }
+        open.add(attempt)
+        attempt.ended = { [open] in open.remove($0) }
+        attempt.start { attempt in
+            paths.findPaths(to: origin, isBlind: isBlind, clientAuthorization: clientAuthorization) { found in
+                switch found {
+                case .success(let paths): attempt.start(paths)
+                case .failure(let error): attempt.fail(error)
+                }
             }
         }
         return attempt

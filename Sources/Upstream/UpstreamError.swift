@@ -48,6 +48,8 @@ package struct UpstreamError: CodedError {
         case closedBeforeResponse
         /// The origin closed the connection in the middle of a response.
         case closedInResponse
+        /// The network of the connection is gone.
+        case networkGone
         /// The origin sent nothing for too long.
         case timedOut
         /// The client, a trust exception or the delegate refused the origin's certificate.

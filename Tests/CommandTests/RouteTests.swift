@@ -80,6 +80,38 @@ import Testing
             "\(failed.said)")
     }
 
+    // MARK: Networks
+
+    /// A machine with two networks, each with a parent: one is unplugged, with a connection that is kept, and plugged
+    /// in again.
+    @Test(arguments: [true, false])
+    func aNetworkThatGoesAndComesChangesTheParentWithoutARestart(isScript: Bool) throws {
+        let script = try sandbox.folder.write(
+            "proxy.pac",
+            """
+            function FindProxyForURL(url, host) {
+                if (isInNet(myIpAddress(), "10.99.1.0", "255.255.255.0")) return "PROXY 10.99.1.2:8080";
+                return "PROXY 10.99.2.2:8080";
+            }
+            """)
+        let parents = isScript ? "pac:\(script)" : "http://10.99.1.2:8080,http://10.99.2.2:8080"
+        let result = try Command.run(
+            try Tool.path("unshare"),
+            ["-rn", Tool.client("networks.sh"), try Sandbox.executable, sandbox.folder.path, parents],
+            environment: try sandbox.environment(), in: sandbox.folder)
+        #expect(
+            result.output == """
+                at work: corp
+                at home: home
+                connections to corp: 0
+                at work again: corp
+                the same process
+
+                """, "\(result.said)")
+        let log = TextFile.text(sandbox.folder.file("serve.log"))
+        #expect(log.components(separatedBy: "the network has changed").count == 3, "\(log)")
+    }
+
     // MARK: Own requests through parents that demand something
 
     /// Lists `parent` with the credential `corp`.

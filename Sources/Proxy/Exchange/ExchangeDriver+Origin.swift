@@ -91,13 +91,15 @@ extension ExchangeDriver: OriginStreamDelegate {
         _ = acquisition.release()
         switch mode {
         case .waiting:
-            if error.code == .closedBeforeResponse, exchange.requiresSameConnection {
+            let isGone = error.code == .networkGone
+            if isGone || error.code == .closedBeforeResponse, exchange.requiresSameConnection {
                 return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent && mayAnswerAgain()))
             }
-            if error.code == .closedBeforeResponse, wasReused, head.method.isIdempotent,
+            if isGone || (error.code == .closedBeforeResponse && wasReused), head.method.isIdempotent,
                 !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), mayAnswerAgain()
             {
-                // The origin closed an idle connection. RFC 9112 §9.3.1 permits one more attempt.
+                // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
+                // attempt.
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {

@@ -55,7 +55,7 @@ extension OwnResponse {
             case .tlsAlert: (502, "tls_alert_received")
             case .tlsTimedOut: (504, "connection_timeout")
             case .malformedResponse: (502, "http_protocol_error")
-            case .closedBeforeResponse: (502, "connection_terminated")
+            case .closedBeforeResponse, .networkGone: (502, "connection_terminated")
             case .closedInResponse: (502, "http_response_incomplete")
             case .timedOut: (504, "http_response_timeout")
             case .notTrusted, .trustChanged, .parentNotTrusted: (502, "tls_certificate_error")

@@ -35,6 +35,10 @@ package final class ConnectionAttempt {
     private var connections = 0
     /// Nil as soon as the result is known or the caller has cancelled.
     private var completion: ((Result<Opened, UpstreamError>) -> Void)?
+    /// Finds the paths, and finds them again when the network has changed.
+    private var find: ((ConnectionAttempt) -> Void)?
+    /// Is called once, when the result is known or the caller has cancelled.
+    var ended: ((ConnectionAttempt) -> Void)?
 
     init(
         loop: any EventLoop, limits: UpstreamTimeLimits, resolver: OriginResolver, spare: SpareBuffer,
@@ -49,6 +53,12 @@ package final class ConnectionAttempt {
         self.completion = completion
     }
 
+    /// `find` calls ``start(_:)-([ConnectionPath])`` or ``fail(_:)``.
+    func start(_ find: @escaping (ConnectionAttempt) -> Void) {
+        self.find = find
+        find(self)
+    }
+
     func start(_ paths: [ConnectionPath]) {
         self.paths = paths[...]
         tryNextPath()
@@ -60,6 +70,15 @@ package final class ConnectionAttempt {
         completion = nil
         chain?.cancel()
         end()
+    }
+
+    /// Begins again if TCP has not connected, or has done so from an address that is gone.
+    func networkChanged(_ ownAddresses: Set<String>) {
+        guard completion != nil, let chain, chain.localAddress.map({ !ownAddresses.contains($0) }) ?? true, let find
+        else { return }
+        chain.cancel()
+        stopPath()
+        find(self)
     }
 
     func fail(_ error: UpstreamError) { finish(.failure(error)) }
@@ -123,6 +142,13 @@ package final class ConnectionAttempt {
     }
 
     private func end() {
+        stopPath()
+        find = nil
+        ended?(self)
+        ended = nil
+    }
+
+    private func stopPath() {
         chain = nil
         parentTLS = nil
         tunnel?.ended()
