@@ -103,6 +103,7 @@ import Testing
             result.output == """
                 at work: corp
                 at home: home
+                the request in between: home
                 connections to corp: 0
                 at work again: corp
                 the same process

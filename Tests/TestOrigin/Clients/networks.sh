@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a proxy on a machine with two networks, corp (10.99.1.0/24) and home (10.99.2.0/24), in each of which there is a
-# parent proxy at .2 that responds with its network's name. Each step prints a line.
+# parent proxy at .2 that responds with its network's name; that of corp holds requests for /held. Each step prints a
+# line.
 #
 #   networks.sh EXECUTABLE FOLDER PARENTS    PARENTS is the value of --parent
 #
@@ -12,10 +13,13 @@ started=()
 trap 'kill "${started[@]}" 2>/dev/null || true' EXIT
 
 parent='
-import http.server, sys
+import http.server, pathlib, sys, time
 class Parent(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
+        if self.path.endswith("/held") and sys.argv[1] == "corp":
+            pathlib.Path(sys.argv[3], "held").touch()
+            time.sleep(60)
         body = sys.argv[1].encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -39,7 +43,7 @@ network() { # NAME NUMBER: sets `pid` to a process in the new namespace
     started+=("$pid")
     until [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
     connect "$1" "$2" "$pid"
-    nsenter -t "$pid" -n python3 -c "$parent" "$1" "10.99.$2.2" &
+    nsenter -t "$pid" -n python3 -c "$parent" "$1" "10.99.$2.2" "$folder" &
     started+=("$!")
     until curl -s -o "$folder/ready" "http://10.99.$2.2:8080/"; do sleep 0.02; done
 }
@@ -67,8 +71,13 @@ until address=$(sed -n 's/^countersign: listening on //p' "$folder/serve.log") &
 done
 
 echo "at work: $(fetch corp)"
+curl -s -m 30 -o "$folder/response" -x "http://$address" http://www.corp.invalid/held &
+request=$!
+until [ -e "$folder/held" ]; do sleep 0.02; done
 ip link del corp
 echo "at home: $(fetch home)"
+wait "$request"
+echo "the request in between: $(<"$folder/response")"
 echo "connections to corp: $(ss -Htn state established dst 10.99.1.2 | wc -l)"
 connect corp 1 "$corp"
 echo "at work again: $(fetch corp)"
