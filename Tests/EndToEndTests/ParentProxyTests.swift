@@ -91,6 +91,13 @@ import Testing
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
 
+    @Test func sambaAcceptsNTLM() throws {
+        let squid = try SquidParent(.samba)
+        try list(squid.port, "domain=ACME")
+        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix("jdoe") })
+    }
+
     @Test func ntlmIsAnsweredIfTheParentClosesTheConnectionOfItsFirstChallenge() throws {
         let squid = try SquidParent(.ntlmOnAnotherConnection)
         try list(squid.port, "domain=ACME")
@@ -260,6 +267,28 @@ import Testing
         let route = try Command.run(
             try Countersign.executable, ["route", "--parent", "pac:\(script)", site], in: user.folder)
         #expect(route.output == "http://127.0.0.1:\(dead)\nhttp://127.0.0.1:\(squid.port)\n", "\(route.said)")
+    }
+
+    // MARK: WebSocket
+
+    @Test func aWebSocketGoesThroughTheParent() throws {
+        let squid = try SquidParent(.ntlm(boundTo: nil))
+        try list(squid.port, "domain=ACME")
+        let port = try Origins.shared.nginx.httpsPort
+        try user.allow("https://parent.test.localhost:\(port)")
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let echo = try WebSocketEcho()
+        for (url, anchor) in [
+            ("wss://parent.test.localhost:\(port)/websocket", proxy.anchor),
+            ("wss://other.test.localhost:\(port)/websocket", try TestPKI.shared.originAnchor),
+            ("ws://127.0.0.1:\(echo.port)/", "-"),
+        ] {
+            let done = try Command.run(
+                Tool.python(), [Tool.server("websocket_client.py"), url, proxy.url, anchor], in: user.folder)
+            #expect(done.status == 0 && done.output == "ok 4\n", "\(url): \(done.said)")
+        }
+        let opened = squid.logged("CONNECT").filter { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") }
+        #expect(opened.count == 3, "\(squid.logged("CONNECT"))")
     }
 
     // MARK: TLS to the parent

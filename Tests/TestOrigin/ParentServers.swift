@@ -12,6 +12,8 @@ package final class SquidParent: Sendable {
         case ntlm(boundTo: String?)
         /// The same, on another connection than that of the first challenge, which squid closes.
         case ntlmOnAnotherConnection
+        /// Verified by Samba.
+        case samba
         case negotiate(KerberosRealm)
     }
 
@@ -76,6 +78,12 @@ package final class SquidParent: Sendable {
                 "#!/bin/sh\nexec '\(try Tool.python())' '\(Tool.server("ntlm_helper.py"))' '\(file)' "
                     + "\(certificate.map { "'\($0)'" } ?? "")\n")
             return ("auth_param ntlm program \(program)\nauth_param ntlm keep_alive on", [:])
+        case .samba:
+            let program = try Tool.path("ntlm_auth")
+            return (
+                "auth_param ntlm program \(program) --helper-protocol=squid-2.5-ntlmssp --domain=ACME "
+                    + "--username=\(user) --password=\(password)\nauth_param ntlm keep_alive on", [:]
+            )
         case .negotiate(let realm):
             chmod(realm.keytab, 0o644)
             return (

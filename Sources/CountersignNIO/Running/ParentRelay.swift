@@ -12,8 +12,9 @@ package import Logging
 import NIOPosix
 import Synchronization
 
-/// Takes this process's own requests, which have ``ControlRoutes``, through parents that demand a password or TLS. It listens on a port of the
-/// loopback interface from the first such request on, and serves only this user's processes that know its password.
+/// Takes this process's own requests, which have ``ControlRoutes``, through parents that demand a password or TLS. From
+/// the first such request on it listens on a port of the loopback interface, and serves only this user's processes that
+/// know its password.
 package final class ParentRelay: ControlRelay {
     private let home: Home
     private let logger: Logger
