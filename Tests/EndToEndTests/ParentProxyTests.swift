@@ -269,6 +269,23 @@ import Testing
         #expect(route.output == "http://127.0.0.1:\(dead)\nhttp://127.0.0.1:\(squid.port)\n", "\(route.said)")
     }
 
+    // MARK: Several parents
+
+    @Test func ifAParentGoesTheNextOneIsAnsweredAndTheClientDoesNotNotice() throws {
+        let parents = [try SquidParent(.basic), try SquidParent(.basic)]
+        try user.enroll(SquidParent.user, password: SquidParent.password, name: "corp")
+        for parent in parents { try user.allow("proxy://127.0.0.1:\(parent.port) credential=corp plaintext=yes") }
+        let proxy = try user.serve("--parent", parents.map { "http://127.0.0.1:\($0.port)" }.joined(separator: ","))
+        try expectEverythingWorks(proxy)
+        #expect(parents[1].logged("CONNECT").isEmpty && parents[1].logged("GET").isEmpty)
+        parents[0].stop()
+        for number in 0..<4 {
+            let shown = try proxy.get("\(plain)/\(number)")
+            #expect(shown.status == 200 && shown.text == "/\(number) [None, None]", "\(shown.said)")
+        }
+        try expectEverythingWorks(proxy)
+    }
+
     // MARK: WebSocket
 
     @Test func aWebSocketGoesThroughTheParent() throws {

@@ -88,7 +88,7 @@ extension ExchangeDriver {
         // The delegate answers certificate requests from now on.
         connection.certificateSource = nil
         if let challenger = route.challenger, !challenger.isReached(by: connection), !isElsewhere {
-            return leaveChallenger(connection)
+            return leaveChallenger(connection, outcome)
         }
         guard changesTrust else { return perform(step, on: connection) }
         endPermit(.inconclusive)
@@ -98,9 +98,9 @@ extension ExchangeDriver {
         restart()
     }
 
-    /// The connection leads past the parent whose challenges the exchange answers, because that cannot be reached.
-    /// Another one gets nothing that is meant for it.
-    private func leaveChallenger(_ connection: OriginConnection) {
+    /// The connection leads past the parent whose challenges the exchange answers, because that cannot be reached. If it
+    /// leads to another one that is listed, that is answered; else it gets nothing that is meant for the first.
+    private func leaveChallenger(_ connection: OriginConnection, _ outcome: TrustOutcome) {
         guard isFresh else {
             let error = UpstreamError(.closedBeforeResponse, "the parent proxy is gone in the middle of an exchange")
             return refuse(OwnResponse(error), connection)
@@ -108,6 +108,10 @@ extension ExchangeDriver {
         services.discard(route)
         endPermit(.inconclusive)
         record.forgetAnswer()
+        let other = services.route(to: origin, for: route.principal)
+        if let challenger = other.challenger, challenger.isReached(by: connection) {
+            return restart(on: other, under: outcome)
+        }
         isElsewhere = true
         var context = route.context
         context.site = .no("the request went another way")

@@ -46,7 +46,8 @@ final class ExchangeDriver {
     let client: any ExchangeClient
     let session: ClientSession
     let services: LoopServices
-    let route: Route
+    /// Changes only if the first parent on the way is not reached.
+    @exclusivity(unchecked) private(set) var route: Route
     let head: RequestHead
     /// The request target for the origin: path and query, or `*`.
     let path: ArraySlice<UInt8>
@@ -222,6 +223,13 @@ final class ExchangeDriver {
             hasBody: head.hasBody, path: path)
         exchange = prepared.exchange
         start()
+    }
+
+    /// Continues on another route to the same origin: nothing has been sent.
+    func restart(on route: Route, under outcome: TrustOutcome) {
+        self.route = route
+        acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
+        restart()
     }
 
     /// Whether `accepted` is the answer that earlier requests got accepted, sent before a challenge.
