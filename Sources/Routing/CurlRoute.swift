@@ -27,7 +27,7 @@ package struct CurlRoute: Sendable {
     package func perform(
         _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
-        if let door = try ControlRoutes.relay?.door(to: parents) {
+        if !parents.isEmpty, let door = try ControlRoutes.relay?.door(to: parents) {
             return try perform(handle, through: door, began)
         }
         let hops = hops.filter { !Self.demandsTLS($0) }

@@ -13,13 +13,15 @@ package final class SoftToken: Sendable {
     package static let spareLabel = "spare"
 
     /// The token for code in this process. Its configuration is in this process's environment, which the module reads
-    /// only once. It holds `client-a` (ID a1) and `client-b` (ID b1); the spare token holds `client-a`.
+    /// only once. It holds `client-a` (ID a1), `client-b` (ID b1) and the key `fresh` (ID f1), which has no
+    /// certificate; the spare token holds `client-a`. The module may miss keys that another process makes later.
     package static let shared = Result {
         let token = try SoftToken()
         try token.add(spareLabel)
         try token.take("client-a", id: "a1")
         try token.take("client-b", id: "b1")
         try token.take("client-a", id: "a1", into: spareLabel)
+        try token.generate("fresh", id: "f1", kind: "EC:prime256v1")
         setenv("SOFTHSM2_CONF", token.configuration, 1)
         return token
     }

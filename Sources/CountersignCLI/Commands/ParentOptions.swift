@@ -76,7 +76,7 @@ struct ParentOptions: ParsableArguments {
     /// Makes the process's own requests answer parents with the credentials of `keeper`.
     static func answerParents(with keeper: PolicyKeeper, logger: Logger) {
         KeptPassphrase.isWanted = false
-        ControlRoutes.relay = ParentRelay(keeper.home, logger: logger) { keeper }
+        ControlRoutes.relay = ParentRelay(keeper, logger: logger)
     }
 
     private static func finder(

@@ -6,6 +6,7 @@ import CountersignChallenges
 package import CountersignCryptography
 package import CountersignParents
 import CountersignProxy
+import CountersignSitePolicy
 import CountersignRouting
 import Glibc
 package import Logging
@@ -16,7 +17,7 @@ import Synchronization
 /// the first such request on it listens on a port of the loopback interface, and serves only this user's processes that
 /// know its password.
 package final class ParentRelay: ControlRelay {
-    private let home: Home
+    private let sites: @Sendable () throws -> SiteList?
     private let logger: Logger
     private let makeKeeper: @Sendable () throws -> PolicyKeeper
     private let running = Mutex<Running?>(nil)
@@ -28,9 +29,24 @@ package final class ParentRelay: ControlRelay {
         let listener: ProxyListener
     }
 
-    /// `keeper` is called once, for the first request that needs the relay.
-    package init(_ home: Home, logger: Logger, keeper: @escaping @Sendable () throws -> PolicyKeeper) {
-        self.home = home
+    /// For a process that has a policy.
+    package convenience init(_ keeper: PolicyKeeper, logger: Logger) {
+        self.init(sites: { keeper.policy.current.sites }, logger: logger) { keeper }
+    }
+
+    /// For a command that reads the home if it must. `keeper` is called once, for the first request that needs the
+    /// relay.
+    package convenience init(
+        _ home: Home, logger: Logger, keeper: @escaping @Sendable () throws -> PolicyKeeper
+    ) {
+        self.init(sites: { try home.exists() ? home.sites() : nil }, logger: logger, keeper: keeper)
+    }
+
+    private init(
+        sites: @escaping @Sendable () throws -> SiteList?, logger: Logger,
+        keeper: @escaping @Sendable () throws -> PolicyKeeper
+    ) {
+        self.sites = sites
         self.logger = logger
         makeKeeper = keeper
     }
@@ -63,8 +79,7 @@ package final class ParentRelay: ControlRelay {
 
     private func isListed(_ parents: [ParentProxy]) throws(ParentsError) -> Bool {
         do {
-            guard try home.exists() else { return false }
-            let sites = try home.sites()
+            guard let sites = try sites() else { return false }
             return parents.contains { parent in
                 if case .answer = sites.verdict(for: parent.site) { true } else { false }
             }
