@@ -80,6 +80,46 @@ import Testing
             "\(failed.said)")
     }
 
+    // MARK: Desktops
+
+    /// GNOME's own program stores the settings and prints them.
+    @Test func theProxiesOfADesktopAreUsedAndItsVariablesOnlyWithoutThem() throws {
+        let environment = try sandbox.environment(adding: [
+            "HOME": sandbox.folder.path, "XDG_CONFIG_HOME": sandbox.folder.file("config"),
+            "GSETTINGS_BACKEND": "keyfile", "http_proxy": "http://variable.corp.invalid:1",
+        ])
+        func set(_ settings: String...) throws {
+            for setting in settings {
+                let words = setting.split(separator: " ", maxSplits: 2).map(String.init)
+                let schema = "org.gnome.system.proxy" + (words[0] == "." ? "" : words[0])
+                let done = try Command.run(
+                    try Tool.path("gsettings"), ["set", schema] + words.dropFirst(),
+                    environment: environment, folder: sandbox.folder.path, in: sandbox.folder)
+                try #require(done.status == 0, "\(done.said)")
+            }
+        }
+        func route(_ url: String) throws -> String {
+            let done = try Command.run(
+                try Sandbox.executable, ["route", "--parent", "system", url], environment: environment,
+                folder: sandbox.folder.path, in: sandbox.folder)
+            return done.output + done.error
+        }
+        #expect(try route("http://www.corp.invalid") == "http://variable.corp.invalid:1\n")
+        try set(
+            ". mode manual", ".http host proxy.corp.invalid", ".http port 3128", ".socks host ::1", ".socks port 1080",
+            ". ignore-hosts ['localhost', '10.0.0.0/8', '*.local']")
+        #expect(try route("http://www.corp.invalid") == "http://proxy.corp.invalid:3128\n")
+        #expect(try route("https://www.corp.invalid") == "socks5h://[::1]:1080\n")
+        for host in ["10.1.2.3", "printer.local"] { #expect(try route("http://\(host)") == "direct\n") }
+        let script = try sandbox.folder.write("proxy.pac", Self.script(8080))
+        try set(". mode auto", ". autoconfig-url file://\(script)")
+        #expect(try route("https://www.corp.invalid") == "http://127.0.0.1:8080\n")
+        #expect(try route("https://direct.corp.invalid") == "direct\n")
+        try set(". mode manual", ".http host \"two words\"")
+        let fault = try route("http://www.corp.invalid")
+        #expect(fault.contains("the desktop's proxy setting: ") && fault.contains("two words"), "\(fault)")
+    }
+
     // MARK: Networks
 
     /// A machine with two networks, each with a parent: one is unplugged, with a connection that is kept, and plugged

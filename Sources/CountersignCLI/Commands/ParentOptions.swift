@@ -14,7 +14,7 @@ struct ParentOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Go out through this parent proxy: http://HOST:PORT, https://HOST, socks5://HOST, socks5h://HOST, "
-                + "pac:URL, pac:FILE, wpad (DNS only), system (the proxy variables) or direct. May be repeated; the next one is used if "
+                + "pac:URL, pac:FILE, wpad (DNS only), system (the desktop's settings, else the proxy variables) or direct. May be repeated; the next one is used if "
                 + "one cannot be reached. (default: $COUNTERSIGN_PARENT, else direct)",
             valueName: "parent"))
     var parent: [String] = []
@@ -79,13 +79,23 @@ struct ParentOptions: ParsableArguments {
         ControlRoutes.relay = ParentRelay(keeper, logger: logger)
     }
 
+    /// The proxies that are set on the desktop; empty if there are none.
+    private static func desktopSettings() -> String {
+        guard let pipe = popen("timeout 5 \(DesktopProxies.command) 2>/dev/null", "re") else { return "" }
+        defer { pclose(pipe) }
+        var output: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 4096)
+        while case let count = fread(&part, 1, part.count, pipe), count > 0 { output += part[..<count] }
+        return String(decoding: output, as: UTF8.self)
+    }
+
     private static func finder(
         _ home: Home, _ parents: [String], _ noProxy: String?, _ environment: [String: String]
     ) throws(ParentsError) -> RouteFinder? {
         let given = parents.isEmpty ? [environment["COUNTERSIGN_PARENT"] ?? ""] : parents
         let settings = try ParentSettings(
             parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "",
-            environment: environment)
+            environment: environment, desktop: desktopSettings)
         guard !settings.sources.isEmpty else { return nil }
         let scripts = ScriptReading(home: home)
         return RouteFinder(settings, storage: scripts.storage, read: scripts.read) { Console.log("warning", $0) }

@@ -35,6 +35,14 @@ package struct EnvironmentProxies: Hashable, Sendable {
         noProxyVariable = exceptions?.name ?? "no_proxy"
     }
 
+    /// Those of ``DesktopProxies``, whose name is `name`.
+    init(http: Choice?, https: Choice?, noProxy: String, named name: String) {
+        self.http = http
+        self.https = https
+        self.noProxy = NoProxyList(environment: noProxy)
+        noProxyVariable = name
+    }
+
     private static func choice(_ found: (name: String, value: String)) throws(ParentsError) -> Choice {
         let parent = try ParentText(setting: found.name, defaultKind: .http).parse(found.value)
         return Choice(variable: found.name, parent: parent)

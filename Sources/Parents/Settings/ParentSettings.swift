@@ -9,13 +9,25 @@ package struct ParentSettings: Hashable, Sendable {
     private let noProxy: NoProxyList
     private let environment: EnvironmentProxies?
 
-    /// The environment is read only if `parents` contains `system`, so that nothing in it can be at fault otherwise.
+    /// The desktop's settings, and the environment if there are none, are read only if `parents` contains `system`, so
+    /// that nothing in them can be at fault otherwise. `desktop` returns the output of ``DesktopProxies/command``.
     package init(
-        parents: [String] = [], noProxy: String = "", environment: [String: String] = [:]
+        parents: [String] = [], noProxy: String = "", environment: [String: String] = [:],
+        desktop: () -> String = { "" }
     ) throws(ParentsError) {
-        sources = try ParentSource.parse(parents)
+        let sources = try ParentSource.parse(parents)
         self.noProxy = try NoProxyList(flag: noProxy)
-        self.environment = sources.contains(.system) ? try EnvironmentProxies(environment) : nil
+        switch sources.contains(.system) ? try DesktopProxies(output: desktop()) : nil {
+        case .script(let script):
+            self.sources = sources.map { $0 == .system ? .script(script) : $0 }
+            self.environment = nil
+        case .proxies(let proxies):
+            self.sources = sources
+            self.environment = proxies
+        case nil:
+            self.sources = sources
+            self.environment = sources.contains(.system) ? try EnvironmentProxies(environment) : nil
+        }
     }
 
     /// The steps to the next hops for an origin, in order. Throws only for a host that is not canonical.
