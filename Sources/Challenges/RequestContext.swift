@@ -99,9 +99,11 @@ package struct RequestContext: Sendable {
         }
     }
 
-    /// ``accepted``, if the site's line still permits it.
+    /// ``accepted``, if the site's line still permits it, and it is not for another parent on the way.
     var usableAnswer: AcceptedAnswer? {
-        guard let accepted, plaintextRefusal == nil, permitted.contains(accepted.space.scheme) else { return nil }
+        guard let accepted, accepted.space.origin == origin, plaintextRefusal == nil,
+            permitted.contains(accepted.space.scheme)
+        else { return nil }
         return accepted
     }
 }

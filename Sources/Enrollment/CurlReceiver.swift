@@ -23,6 +23,9 @@ class CurlReceiver {
         self.cancellation = cancellation
     }
 
+    /// The request is sent by another way. Forgets what was received.
+    func begins() {}
+
     func received(_ line: HeadLine) {}
 
     /// Receives a piece of the body. Returns false to stop the transfer.

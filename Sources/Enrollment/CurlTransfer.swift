@@ -39,6 +39,11 @@ final class CurlTransfer: CurlReceiver {
         super.init(tls: tls, cancellation: cancellation)
     }
 
+    override func begins() {
+        response = ESTResponse()
+        headIsWhole = false
+    }
+
     override func received(_ line: HeadLine) {
         switch line {
         case .status(let status):

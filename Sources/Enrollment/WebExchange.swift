@@ -194,7 +194,7 @@ extension CurlRoute {
     ) throws(EnrollmentError) -> CURLcode {
         defer { withExtendedLifetime(transfer) {} }
         do throws(ParentsError) {
-            return try perform(handle)
+            return try perform(handle) { _ in transfer.begins() }
         } catch {
             throw EnrollmentError(.unreachable, error.detail, hint: error.hint)
         }
@@ -221,6 +221,8 @@ private final class WebTransfer: CurlReceiver {
         if let start = storage.baseAddress { OPENSSL_cleanse(start, count) }
         storage.deallocate()
     }
+
+    override func begins() { (status, fields, isTooLong, count) = (0, [], false, 0) }
 
     override func received(_ line: HeadLine) {
         switch line {

@@ -61,7 +61,7 @@ package struct StatusFetch: Sendable {
             guard code == CURLE_OK else { return .success(code) }
             defer { withExtendedLifetime(received) {} }
             return Result { () throws(ParentsError) in
-                try route.perform(handle) { received.isDirect = $0 == .direct }
+                try route.perform(handle) { received.begins(isDirect: $0 == .direct) }
             }
         }
         let code: CURLcode
@@ -158,9 +158,15 @@ package struct StatusFetch: Sendable {
         /// Why the last address was not permitted.
         private(set) var refusal: FetchFault?
         /// Whether the connection is to the origin rather than to a parent, which the user's settings name.
-        var isDirect = true
+        private var isDirect = true
 
         init(_ fetch: StatusFetch) { self.fetch = fetch }
+
+        /// Forgets what came by another way.
+        func begins(isDirect: Bool) {
+            self.isDirect = isDirect
+            (bytes, isTooLarge, refusal) = ([], false, nil)
+        }
 
         func take(_ piece: UnsafeRawBufferPointer) -> Bool {
             guard piece.count <= fetch.limitBytes - bytes.count else {

@@ -29,11 +29,12 @@ struct RelayRefusal {
 
     func parentsError(_ parents: [ParentProxy]) -> ParentsError {
         let names = parents.map(\.description).joined(separator: " or ")
-        let detail = detail ?? "the parent \(names) refused the connection with status \(status)"
         if status == 407 {
+            guard let detail else { return .unanswered(by: names) }
             return ParentsError(
                 .notAuthenticated, detail, hint: "check the parent's line in AllowedSites, and its credential")
         }
+        let detail = detail ?? "the parent \(names) refused the connection with status \(status)"
         guard isUnconnected else { return ParentsError(.refused, detail) }
         return .unconnected(to: names, detail)
     }
@@ -42,6 +43,8 @@ struct RelayRefusal {
 /// The head of the last response that libcurl received, which may be the relay's own.
 final class RelayHead {
     private var status = 0
+    /// The request was sent to the relay, not through a tunnel that it has opened.
+    private var isToRelay = false
     private var isForwarded = false
     private var proxyStatus: String?
 
@@ -50,12 +53,26 @@ final class RelayHead {
         csn_curl_set_debug(
             handle,
             { _, kind, bytes, count, context in
-                guard kind == CURLINFO_HEADER_IN, let bytes, let context else { return 0 }
-                let text = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
+                guard let bytes, let context else { return 0 }
                 let head = Unmanaged<RelayHead>.fromOpaque(context).takeUnretainedValue()
-                for line in text.split(whereSeparator: \.isNewline) { head.received(line) }
+                let text = UnsafeRawBufferPointer(start: bytes, count: count)
+                switch kind {
+                case CURLINFO_HEADER_OUT: head.sent(text)
+                case CURLINFO_HEADER_IN:
+                    for line in String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline) {
+                        head.received(line)
+                    }
+                default: break
+                }
                 return 0
             }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// A request in absolute-form, or CONNECT. The rest of the head may contain secrets.
+    private func sent(_ head: UnsafeRawBufferPointer) {
+        let target = head.drop { $0 != UInt8(ascii: " ") }.dropFirst()
+        isToRelay = target.first != UInt8(ascii: "/") && target.first != UInt8(ascii: "*")
+        (status, isForwarded, proxyStatus) = (0, false, nil)
     }
 
     private func received(_ line: Substring) {
@@ -72,12 +89,12 @@ final class RelayHead {
         }
     }
 
-    /// Nil if the response is the origin's: the relay adds `Via` to everything that it forwards, and what comes through
-    /// a tunnel is not its own.
-    func refusal(_ handle: UnsafeMutableRawPointer) -> RelayRefusal? {
-        var connected = 0
-        _ = csn_curl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &connected)
-        guard status >= 400, connected == 0 || connected == status, !isForwarded, let proxyStatus else { return nil }
+    /// Why the parents do not forward the request; nil if the response is the origin's. The relay adds `Via` to
+    /// everything that it forwards. A 407 can only come from a parent.
+    var refusal: RelayRefusal? {
+        guard isToRelay, status >= 400 else { return nil }
+        if status == 407, isForwarded { return RelayRefusal(status: status, error: nil, detail: nil) }
+        guard !isForwarded, let proxyStatus else { return nil }
         return RelayRefusal(
             status: status, error: ProxyStatus.parameter("error", of: proxyStatus),
             detail: ProxyStatus.parameter("details", of: proxyStatus))

@@ -9,6 +9,8 @@ package import CountersignParents
 /// a request is never sent twice.
 package struct CurlRoute: Sendable {
     package let hops: [NextHop]
+    /// Answers the parents; nil if they are not answered.
+    package var relay = ControlRoutes.relay
 
     package static let direct = CurlRoute(hops: [.direct])
 
@@ -22,32 +24,44 @@ package struct CurlRoute: Sendable {
     /// The longest wait for a connection if there is another hop to try, in milliseconds.
     private static let connectLimit = 8000
 
-    /// Performs the request that `handle` is prepared for. `began` is told each hop before it is tried. Throws if no
-    /// parent could be used, or if one refused to open a connection to the origin.
+    /// Performs the request that `handle` is prepared for. `began` is told each hop before it is tried, and forgets
+    /// what was received by way of the last one. Throws if no parent could be used, or if one refused to open a
+    /// connection to the origin.
     package func perform(
         _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
-        if !parents.isEmpty, let door = try ControlRoutes.relay?.door(to: parents) {
-            return try perform(handle, through: door, began)
-        }
-        let hops = hops.filter { !Self.demandsTLS($0) }
-        guard !hops.isEmpty else {
-            let names = self.hops.map(\.description).joined(separator: " and ")
-            throw ParentsError(
-                .unsupportedKind, "TLS to a parent is not possible here: \(names)",
-                hint: "add a parent without TLS, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
-        }
+        var rest = hops[...]
         var fault: ParentsError?
-        for (index, hop) in hops.enumerated() {
-            let isLast = index == hops.count - 1
-            let code = Self.prepare(handle, hop.parent.map { .parent($0) } ?? .direct, isLast: isLast)
+        while let hop = rest.popFirst() {
+            guard let parent = hop.parent else {
+                let code = Self.prepare(handle, .direct, isLast: rest.isEmpty)
+                guard code == CURLE_OK else { return code }
+                began(hop)
+                let outcome = csn_curl_easy_perform(handle)
+                guard !rest.isEmpty, Self.isUnconnected(outcome, handle) else { return outcome }
+                continue
+            }
+            let parents = [parent] + rest.compactMap(\.parent)
+            if let relay, let door = try relay.door(to: parents) {
+                rest = rest.filter { $0 == .direct }
+                began(hop)
+                switch try Self.perform(handle, through: relay, door, to: parents, mayBeDirect: !rest.isEmpty) {
+                case .ended(let outcome): return outcome
+                case .unconnected(let error): fault = error
+                }
+                continue
+            }
+            guard parent.kind != .https else {
+                // libcurl would have the origin's verifier judge the parent's certificate, too.
+                fault = ParentsError(
+                    .unsupportedKind, "TLS to a parent is not possible here: \(parent)",
+                    hint: "add a parent without TLS, or exclude the host with --no-proxy or COUNTERSIGN_NO_PROXY")
+                continue
+            }
+            let code = Self.prepare(handle, .parent(parent), isLast: rest.isEmpty)
             guard code == CURLE_OK else { return code }
             began(hop)
             let outcome = csn_curl_easy_perform(handle)
-            guard case .parent(let parent) = hop else {
-                guard !isLast, Self.isUnconnected(outcome, handle) else { return outcome }
-                continue
-            }
             if Self.isUnconnected(outcome, handle) {
                 ControlRoutes.parentFailed(parent)
                 fault = .unconnected(to: parent.description)
@@ -61,32 +75,31 @@ package struct CurlRoute: Sendable {
         return CURLE_COULDNT_CONNECT
     }
 
-    /// The relay tries the parents in their order, then a direct connection is tried if it is among the hops.
-    private func perform(
-        _ handle: UnsafeMutableRawPointer, through door: Secret, _ began: (NextHop) -> Void
-    ) throws(ParentsError) -> CURLcode {
-        let mayBeDirect = hops.contains(.direct)
-        let head = RelayHead()
-        var code = Self.prepare(handle, .relay(door), isLast: true)
-        if code == CURLE_OK { code = head.listen(on: handle) }
-        guard code == CURLE_OK, let first = parents.first else { return code }
-        began(.parent(first))
-        let outcome = csn_curl_easy_perform(handle)
-        withExtendedLifetime(head) {}
-        ControlRoutes.relay?.requestEnded()
-        guard let refusal = head.refusal(handle) else { return outcome }
-        guard mayBeDirect, refusal.isUnconnected else { throw refusal.parentsError(parents) }
-        code = csn_curl_set_long(handle, CURLOPT_VERBOSE, 0)
-        if code == CURLE_OK { code = Self.prepare(handle, .direct, isLast: true) }
-        guard code == CURLE_OK else { return code }
-        began(.direct)
-        return csn_curl_easy_perform(handle)
+    private enum RelayOutcome {
+        case ended(CURLcode)
+        /// Nothing was sent.
+        case unconnected(ParentsError)
     }
 
-    private var parents: [ParentProxy] { hops.compactMap(\.parent) }
-
-    /// libcurl would have the origin's verifier judge such a parent's certificate, too.
-    private static func demandsTLS(_ hop: NextHop) -> Bool { hop.parent?.kind == .https }
+    /// The relay tries the parents in their order.
+    private static func perform(
+        _ handle: UnsafeMutableRawPointer, through relay: any ControlRelay, _ door: Secret,
+        to parents: [ParentProxy], mayBeDirect: Bool
+    ) throws(ParentsError) -> RelayOutcome {
+        let head = RelayHead()
+        var code = prepare(handle, .relay(door), isLast: true)
+        if code == CURLE_OK { code = head.listen(on: handle) }
+        guard code == CURLE_OK else { return .ended(code) }
+        let outcome = csn_curl_easy_perform(handle)
+        withExtendedLifetime(head) {}
+        relay.requestEnded()
+        code = csn_curl_set_long(handle, CURLOPT_VERBOSE, 0)
+        guard code == CURLE_OK, let refusal = head.refusal else { return .ended(outcome) }
+        let error = refusal.parentsError(parents)
+        // Whoever can disturb TLS to a parent must not be able to have it left out.
+        guard mayBeDirect, refusal.isUnconnected, !parents.contains(where: { $0.kind == .https }) else { throw error }
+        return .unconnected(error)
+    }
 
     private enum Way {
         case direct

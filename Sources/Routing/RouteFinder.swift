@@ -92,6 +92,7 @@ package final class RouteFinder: RouteFinding {
         let watch = NetworkWatch { [weak self] in
             guard let self else { return }
             log("the network has changed; routes are computed again")
+            forgetNetwork()
             Task { for fault in await self.load() { self.log(fault) } }
         }
         defer { watch?.stop() }

@@ -22,7 +22,8 @@ package final class OpenConnections {
     /// Another way may lead to the origins now. Begins attempts again that have not reached anybody, and closes the
     /// connections from addresses that this machine no longer has: nothing comes back on them, and nothing says so.
     /// Their exchanges get `networkGone`.
-    package func networkChanged(ownAddresses: Set<String>) {
+    package func networkChanged(ownAddresses: Set<String>?) {
+        guard let ownAddresses else { return }
         for attempt in attempts.values { attempt.networkChanged(ownAddresses) }
         for channel in channels.values {
             guard let address = channel.localAddress?.ipAddress, !ownAddresses.contains(address) else { continue }
@@ -33,9 +34,9 @@ package final class OpenConnections {
         }
     }
 
-    /// The addresses of this machine's interfaces.
-    package static func ownAddresses() -> Set<String> {
-        let devices = (try? System.enumerateDevices()) ?? []
-        return Set(devices.compactMap { $0.address?.ipAddress })
+    /// The addresses of this machine's interfaces; nil if the system does not say.
+    package static func ownAddresses() -> Set<String>? {
+        let addresses = try? System.enumerateDevices().compactMap { $0.address?.ipAddress }
+        return addresses.flatMap { $0.isEmpty ? nil : Set($0) }
     }
 }

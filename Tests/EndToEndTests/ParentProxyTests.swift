@@ -284,6 +284,11 @@ import Testing
             #expect(shown.status == 200 && shown.text == "/\(number) [None, None]", "\(shown.said)")
         }
         try expectEverythingWorks(proxy)
+        // It gets no password before it has demanded one.
+        for method in ["CONNECT", "GET"] {
+            let first = try #require(parents[1].logged(method).first)
+            #expect(first.hasPrefix("407 ") && first.hasSuffix(" -"), "\(parents[1].logged(method))")
+        }
     }
 
     // MARK: WebSocket

@@ -15,8 +15,7 @@ package final class StatusServer: Sendable {
 
     package enum Reply: Sendable {
         case body([UInt8])
-        /// With an empty body.
-        case status(Int, fields: [String])
+        case status(Int, fields: [String], body: String = "")
         /// A response that announces this many bytes and sends them as far as the client reads them.
         case large(Int, announced: Bool)
         /// No response until the server is deinitialised.
@@ -104,7 +103,8 @@ package final class StatusServer: Sendable {
         }
         switch reply {
         case .body(let bytes): _ = write(head(200, ["Content-Length: \(bytes.count)"]) + bytes)
-        case .status(let status, let fields): _ = write(head(status, ["Content-Length: 0"] + fields))
+        case .status(let status, let fields, let body):
+            _ = write(head(status, ["Content-Length: \(body.utf8.count)"] + fields) + Array(body.utf8))
         case .large(let count, let announced):
             guard write(head(200, announced ? ["Content-Length: \(count)"] : [])) else { return }
             let piece = [UInt8](repeating: 0x30, count: 1 << 20)

@@ -5,6 +5,7 @@ import Countersign
 import CountersignNIO
 import CountersignParents
 import CountersignRouting
+import CountersignVault
 import FoundationEssentials
 import Glibc
 import Logging
@@ -62,13 +63,18 @@ struct ParentOptions: ParsableArguments {
             return finder
         }
         KeptPassphrase.isWanted = true
-        ControlRoutes.relay = ParentRelay(home, logger: ConsoleLogHandler.logger(.warning)) {
+        ControlRoutes.relay = ParentRelay(home, logger: ConsoleLogHandler.logger(.warning)) { answersParents in
             let access = VaultAccess(home: home, secrets: SecretInput(isStandardInput: false))
             let keeper = try PolicyKeeper(
                 home: home, interception: .never, environment: environment,
                 logger: ConsoleLogHandler.logger(.warning), now: { Int64(time(nil)) }, again: access.again,
-                passphrase: access.passphrase)
-            if let shut = keeper.vaultErrorAtStart { throw shut }
+                passphrase: {
+                    guard answersParents else {
+                        throw VaultError(.passphraseNeeded, "the vault is not needed for a parent that is not listed")
+                    }
+                    return try access.passphrase()
+                })
+            if answersParents, let shut = keeper.vaultErrorAtStart { throw shut }
             return keeper
         }
     }

@@ -19,8 +19,18 @@ import Synchronization
 package final class ParentRelay: ControlRelay {
     private let sites: @Sendable () throws -> SiteList?
     private let logger: Logger
-    private let makeKeeper: @Sendable () throws -> PolicyKeeper
-    private let running = Mutex<Running?>(nil)
+    private let makeKeeper: KeeperSource
+    private let state = Mutex(State.idle)
+
+    /// The policy. The argument says whether it needs the vault.
+    package typealias KeeperSource = @Sendable (_ answersParents: Bool) throws -> PolicyKeeper
+
+    private enum State {
+        case idle
+        case running(Running)
+        /// So that nobody is asked for the passphrase again.
+        case failed(ParentsError)
+    }
 
     private struct Running {
         let keeper: PolicyKeeper
@@ -31,50 +41,50 @@ package final class ParentRelay: ControlRelay {
 
     /// For a process that has a policy.
     package convenience init(_ keeper: PolicyKeeper, logger: Logger) {
-        self.init(sites: { keeper.policy.current.sites }, logger: logger) { keeper }
+        self.init(sites: { keeper.policy.current.sites }, logger: logger) { _ in keeper }
     }
 
     /// For a command that reads the home if it must. `keeper` is called once, for the first request that needs the
     /// relay.
-    package convenience init(
-        _ home: Home, logger: Logger, keeper: @escaping @Sendable () throws -> PolicyKeeper
-    ) {
+    package convenience init(_ home: Home, logger: Logger, keeper: @escaping KeeperSource) {
         self.init(sites: { try home.exists() ? home.sites() : nil }, logger: logger, keeper: keeper)
     }
 
-    private init(
-        sites: @escaping @Sendable () throws -> SiteList?, logger: Logger,
-        keeper: @escaping @Sendable () throws -> PolicyKeeper
-    ) {
+    private init(sites: @escaping @Sendable () throws -> SiteList?, logger: Logger, keeper: @escaping KeeperSource) {
         self.sites = sites
         self.logger = logger
         makeKeeper = keeper
     }
 
     package func door(to parents: [ParentProxy]) throws(ParentsError) -> Secret? {
-        var isNeeded = parents.contains { $0.kind == .https }
-        if !isNeeded { isNeeded = try isListed(parents) }
-        guard isNeeded else { return nil }
-        do {
-            return try running.withLock { running in
-                if let running {
-                    running.keeper.refresh()
-                    return running.door
-                }
-                let started = try start()
-                running = started
-                return started.door
+        let isListed = try isListed(parents)
+        guard isListed || parents.contains(where: { $0.kind == .https }) else { return nil }
+        let result = state.withLock { state -> Result<Secret, ParentsError> in
+            switch state {
+            case .running(let running):
+                running.keeper.refresh()
+                return .success(running.door)
+            case .failed(let error): return .failure(error)
+            case .idle: break
             }
-        } catch {
-            let fault = Diagnostic.all(in: error).first
-            throw ParentsError(
-                .notAuthenticated, "cannot answer the parent: \(fault?.message ?? "\(error)")", hint: fault?.hint)
+            do {
+                let running = try start(answersParents: isListed)
+                state = .running(running)
+                return .success(running.door)
+            } catch {
+                let fault = Diagnostic.all(in: error).first
+                let error = ParentsError(
+                    .notAuthenticated, "cannot answer the parent: \(fault?.message ?? "\(error)")", hint: fault?.hint)
+                state = .failed(error)
+                return .failure(error)
+            }
         }
+        return try result.get()
     }
 
     package func requestEnded() {
-        let keeper = running.withLock { $0?.keeper }
-        try? Blocking.run { await keeper?.breaker.flush() }
+        guard case .running(let running) = state.withLock({ $0 }) else { return }
+        try? Blocking.run { await running.keeper.breaker.flush() }
     }
 
     private func isListed(_ parents: [ParentProxy]) throws(ParentsError) -> Bool {
@@ -91,14 +101,16 @@ package final class ParentRelay: ControlRelay {
         }
     }
 
-    private func start() throws -> Running {
-        let keeper = try makeKeeper()
+    private func start(answersParents: Bool) throws -> Running {
+        let keeper = try makeKeeper(answersParents)
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.clientToken = token
         configuration.answersSites = false
         configuration.drainSeconds = 0
+        // Shorter than the whole of any request, so that the next hop can be tried.
+        configuration.connector.connect = .seconds(3)
         return try Blocking.run { [logger, configuration] in
             let services = ProxyServices(
                 configuration: configuration, policy: keeper.policy, accessLog: nil, breaker: keeper.breaker,

@@ -54,10 +54,16 @@ final class TrustEvaluation {
     /// answer.
     func cancel() {
         isCancelled = true
+        guard ticket != nil else { return }
+        withdraw()
+        connection?.close()
+    }
+
+    /// The connection for which the delegate was asked is gone.
+    private func withdraw() {
         guard let ticket else { return }
         self.ticket = nil
         services.questions.withdraw(ticket)
-        connection?.close()
     }
 
     // MARK: During the handshake
@@ -66,6 +72,7 @@ final class TrustEvaluation {
         _ trust: ServerTrust, _ connection: OriginConnection, _ answer: @escaping (TrustAnswer) -> Void
     ) {
         guard !isCancelled else { return connection.close() }
+        withdraw()
         self.connection = connection
         outcome = nil
         note(trust, connection)
@@ -114,6 +121,7 @@ final class TrustEvaluation {
     // MARK: After the handshake
 
     func finding(_ connection: OriginConnection) -> Finding {
+        withdraw()
         guard let tls = connection.tls else { return .proceed(.verified) }
         guard let trust = tls.serverTrust, let leaf = tls.peerCertificate?.sha256Fingerprint else {
             return .refused(

@@ -197,7 +197,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         // A response may be about to be answered on another connection.
         switch client.state {
         case .waitingForHead, .waitingForBody: react { () throws(ParentsError) in try client.connectionEnded() }
-        case .opened: lost(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent) closed the tunnel at once"))
+        case .opened: refuse("the parent \(tunnel.parent) closed the tunnel at once", nil)
         case .idle, .failed: break
         }
     }

@@ -37,6 +37,8 @@ package final class ConnectionAttempt {
     private var completion: ((Result<Opened, UpstreamError>) -> Void)?
     /// Finds the paths, and finds them again when the network has changed.
     private var find: ((ConnectionAttempt) -> Void)?
+    /// The network has changed while the paths were being found.
+    private var mustFindAgain = false
     /// Is called once, when the result is known or the caller has cancelled.
     var ended: ((ConnectionAttempt) -> Void)?
 
@@ -60,6 +62,10 @@ package final class ConnectionAttempt {
     }
 
     func start(_ paths: [ConnectionPath]) {
+        if mustFindAgain, let find {
+            mustFindAgain = false
+            return find(self)
+        }
         self.paths = paths[...]
         tryNextPath()
     }
@@ -74,8 +80,12 @@ package final class ConnectionAttempt {
 
     /// Begins again if TCP has not connected, or has done so from an address that is gone.
     func networkChanged(_ ownAddresses: Set<String>) {
-        guard completion != nil, let chain, chain.localAddress.map({ !ownAddresses.contains($0) }) ?? true, let find
-        else { return }
+        guard completion != nil, let find else { return }
+        guard let chain else {
+            mustFindAgain = true
+            return
+        }
+        guard chain.localAddress.map({ !ownAddresses.contains($0) }) ?? true else { return }
         chain.cancel()
         stopPath()
         find(self)
