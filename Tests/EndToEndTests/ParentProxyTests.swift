@@ -291,6 +291,25 @@ import Testing
         }
     }
 
+    // MARK: Interception
+
+    /// The parent is another proxy of this kind.
+    @Test func aParentThatInterceptsWorksIfItsCAIsAmongTheAnchorsAndExplainSaysSo() throws {
+        let other = try Countersign()
+        try other.allow(site)
+        let parent = try other.serve()
+        for (anchors, works) in [([parent.anchor], true), ([], false)] {
+            let own = try Countersign(anchors: anchors)
+            try own.allow(site)
+            let proxy = try own.serve("--parent", parent.url)
+            let response = try proxy.get("\(site)/who")
+            #expect((response.status == 200 && response.text == "NONE \n") == works, "\(response.said)")
+            let explained = try own.succeed("explain", site)
+            let line = works ? "a parent may intercept TLS with CN=" : "a parent that intercepts TLS is not trusted"
+            #expect(explained.contains("anchors      ") && explained.contains(line), "\(explained)")
+        }
+    }
+
     // MARK: WebSocket
 
     @Test func aWebSocketGoesThroughTheParent() throws {

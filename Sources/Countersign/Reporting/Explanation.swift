@@ -43,6 +43,8 @@ package struct Explanation: Equatable, Sendable {
     package let blocked: [BlockedCredential]
     /// The next hops of a request, if a setting names parents; otherwise empty.
     package var route: [RouteHop] = []
+    /// The subjects of the certificates in `Certs/anchors`. With one of them, a parent may intercept the site's TLS.
+    package var anchors: [String] = []
 
     /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
     /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``; without it, the broker is
@@ -212,6 +214,7 @@ extension Explanation: CustomStringConvertible {
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
         if !route.isEmpty { text += "route        \(route.sentence)\n" }
+        if let interceptionText { text += "anchors      \(interceptionText)\n" }
         if let broker { text += "broker       \(Self.cell(broker))\n" }
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
@@ -240,6 +243,13 @@ extension Explanation: CustomStringConvertible {
             site.passed ? "forwarded: challenges go through the three checks" : "forwarded: nothing is added"
         case .refuse: "refused"
         }
+    }
+
+    /// What holds if the first parent intercepts the site itself.
+    private var interceptionText: String? {
+        guard handling == .intercept, route.contains(where: \.isParent) else { return nil }
+        guard !anchors.isEmpty else { return "none of your own: a parent that intercepts TLS is not trusted" }
+        return "a parent may intercept TLS with \(anchors.joined(separator: " or "))"
     }
 
     /// What an unknown revocation status of the site's certificate means, unless that is the default.
@@ -272,7 +282,7 @@ extension Explanation: Encodable {
         case blocked, revocation
         case session, group, cookies
         case broker
-        case route
+        case route, anchors
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -307,6 +317,7 @@ extension Explanation: Encodable {
             try nested.encode(broker.reason, forKey: .reason)
         }
         if !route.isEmpty { try container.encode(route, forKey: .route) }
+        if interceptionText != nil { try container.encode(anchors, forKey: .anchors) }
         if !blocked.isEmpty { try container.encode(blocked, forKey: .blocked) }
         var list = container.nestedUnkeyedContainer(forKey: .schemes)
         for scheme in schemes {

@@ -60,7 +60,10 @@ struct ExplainCommand: ParsableCommand {
         var explanation = Explanation(
             of: origin, policy: keeper.policy.current, records: records, now: now,
             broker: { BrokerReach.check(for: $0) })
-        if route.isBySetting { explanation.route = route }
+        if route.isBySetting {
+            explanation.route = route
+            explanation.anchors = try keeper.home.anchors().map(\.subject)
+        }
         return PolicyReport(text: explanation.description, json: try Console.json(explanation))
     }
 }
