@@ -15,16 +15,21 @@ import Testing
         let proxy: RunningProxy
 
         /// `sites` are names, with the path that each certificate names and whether it is revoked. `options` are
-        /// those of every line.
+        /// those of every line. With `behindParent`, the statuses are on a host that only a parent knows, which demands
+        /// Basic.
         init(
             _ sites: [(name: String, source: String, isRevoked: Bool)], options: String = "",
-            reply: (@Sendable (StatusServer.Request) -> StatusServer.Reply?)? = nil
+            behindParent: Bool = false, reply: (@Sendable (StatusServer.Request) -> StatusServer.Reply?)? = nil
         ) throws {
             let authority = try OpenSSLAuthority()
             try authority.make("root", of: "root", OpenSSLAuthority.authority)
             try authority.make("responder", of: "root", OpenSSLAuthority.responder)
             let list = TemporaryList()
+            let answer = "Basic " + Data("\(SquidParent.user):\(SquidParent.password)".utf8).base64EncodedString()
             let statuses = try StatusServer { request in
+                if behindParent, !request.fields.contains("Proxy-Authorization: \(answer)") {
+                    return .status(407, fields: ["Proxy-Authenticate: Basic realm=\"corp\""])
+                }
                 if let own = reply?(request) { return own }
                 if request.method == "GET" { return .body(list.bytes) }
                 let response = try? authority.makeResponse(
@@ -32,7 +37,7 @@ import Testing
                 return response.map { .body($0) } ?? .status(500, fields: [])
             }
             for (name, source, _) in sites {
-                let url = statuses.url(source)
+                let url = behindParent ? "http://status.corp.invalid\(source)" : statuses.url(source)
                 try authority.make(
                     name, of: "root",
                     ["basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature"]
@@ -55,8 +60,15 @@ import Testing
             for site in sites {
                 try user.allow("https://\(site.name).test.localhost:\(try origins.port(site.name)) \(options)")
             }
-            // Nothing is fetched through a proxy: this one does not exist.
-            proxy = try user.serve(environment: ["http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"])
+            if behindParent {
+                try user.enroll(SquidParent.user, password: SquidParent.password, name: "corp")
+                try user.allow("proxy://127.0.0.1:\(statuses.port) credential=corp plaintext=yes")
+            }
+            let flags = ["--parent", "http://127.0.0.1:\(statuses.port)", "--no-proxy", ".test.localhost"]
+            // Nothing is fetched through a proxy of a variable: this one does not exist.
+            proxy = try RunningProxy(
+                user, behindParent ? flags : [],
+                environment: ["http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"])
             self.authority = authority
             self.statuses = statuses
         }
@@ -91,6 +103,19 @@ import Testing
             get { lock.withLock { stored } }
             set { lock.withLock { stored = newValue } }
         }
+    }
+
+    @Test func statusesAreFetchedThroughAParentThatDemandsAPassword() throws {
+        let scene = try Scene(
+            [("good-ocsp", "/ocsp", false), ("bad-crl", "/crl", true)], options: "revocation=require",
+            behindParent: true)
+        let seen = try scene.proxy.get("\(scene.url("good-ocsp"))/secret")
+        #expect(seen.status == 200, "\(seen.said)\(scene.said)")
+        let refused = try scene.proxy.get("\(scene.url("bad-crl"))/secret")
+        #expect(refused.exit == 60 && refused.status == 0, "\(refused.said)")
+        let paths = scene.statuses.requests.map(\.path)
+        #expect(paths.allSatisfy { $0.hasPrefix("http://status.corp.invalid/") }, "\(paths)")
+        #expect(Set(paths).count == 2 && paths.count <= 4, "\(paths)")
     }
 
     @Test func aRevokedCertificateGoesToTheCaller() throws {
