@@ -54,6 +54,8 @@ def pin(pid, core, realtime):
 
 
 class Peer:
+    probed, expected = "plain.bench.test", b"200"
+
     def __init__(self, name, port, bench, environment=None, label=""):
         self.name, self.port = name, port
         self.folder = f"{bench}/run/{label or name}"
@@ -107,12 +109,12 @@ class Peer:
         return self.process is not None and self.process.poll() is None
 
     def answers(self, timeout=5):
-        """Whether a plain request gets a 200."""
-        host = f"plain.bench.test:{HTTP_PORT}"
+        """Whether a plain request gets the expected status."""
+        host = f"{self.probed}:{HTTP_PORT}"
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout) as stream:
                 stream.sendall(f"GET http://{host}/1k HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-                return stream.recv(4096)[9:12] == b"200"
+                return stream.recv(4096)[9:12] == self.expected
         except OSError:
             return False
 

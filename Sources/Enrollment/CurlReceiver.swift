@@ -23,7 +23,7 @@ class CurlReceiver {
         self.cancellation = cancellation
     }
 
-    /// The request is sent by another way. Forgets what was received.
+    /// The request is sent by another way: the response so far does not count.
     func begins() {}
 
     func received(_ line: HeadLine) {}

@@ -170,11 +170,7 @@ final class CurlSession {
     }
 
     private func set(_ option: CURLoption, _ secret: Secret) throws(EnrollmentError) {
-        let terminated = Secret(count: secret.count + 1) { room in secret.withBytes { room.copyMemory(from: $0) } }
-        try set(
-            terminated.withBytes {
-                csn_curl_set_string(handle, option, $0.assumingMemoryBound(to: CChar.self).baseAddress)
-            })
+        try set(CurlRoute.setSecret(handle, option, secret))
     }
 
     private func listen(_ transfer: UnsafeMutableRawPointer) throws(EnrollmentError) {

@@ -162,7 +162,7 @@ package struct StatusFetch: Sendable {
 
         init(_ fetch: StatusFetch) { self.fetch = fetch }
 
-        /// Forgets what came by another way.
+        /// The request is sent by another way: the response so far does not count.
         func begins(isDirect: Bool) {
             self.isDirect = isDirect
             (bytes, isTooLarge, refusal) = ([], false, nil)

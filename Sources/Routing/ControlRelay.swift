@@ -12,7 +12,7 @@ package protocol ControlRelay: AnyObject, Sendable {
     /// Where libcurl reaches the relay, `http://USER:PASSWORD@HOST:PORT`; nil if none of `parents` needs it. Blocks.
     func door(to parents: [ParentProxy]) throws(ParentsError) -> Secret?
 
-    /// A request through the relay has ended. Blocks until what was learned about passwords is stored.
+    /// A request through the relay has ended. Blocks until it is stored which passwords were accepted or rejected.
     func requestEnded()
 }
 
@@ -69,13 +69,13 @@ final class RelayHead {
     }
 
     /// A request in absolute-form, or CONNECT. The rest of the head may contain secrets.
-    private func sent(_ head: UnsafeRawBufferPointer) {
+    func sent(_ head: UnsafeRawBufferPointer) {
         let target = head.drop { $0 != UInt8(ascii: " ") }.dropFirst()
         isToRelay = target.first != UInt8(ascii: "/") && target.first != UInt8(ascii: "*")
         (status, isForwarded, proxyStatus) = (0, false, nil)
     }
 
-    private func received(_ line: Substring) {
+    func received(_ line: Substring) {
         if line.hasPrefix("HTTP/") {
             status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
             (isForwarded, proxyStatus) = (false, nil)

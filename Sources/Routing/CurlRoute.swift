@@ -2,7 +2,7 @@
 
 package import CountersignCCurl
 package import CountersignChallenges
-import CountersignCryptography
+package import CountersignCryptography
 package import CountersignParents
 
 /// The hops of one request with libcurl. The next one is tried only if no connection to the last one was made, so that
@@ -24,9 +24,9 @@ package struct CurlRoute: Sendable {
     /// The longest wait for a connection if there is another hop to try, in milliseconds.
     private static let connectLimit = 8000
 
-    /// Performs the request that `handle` is prepared for. `began` is told each hop before it is tried, and forgets
-    /// what was received by way of the last one. Throws if no parent could be used, or if one refused to open a
-    /// connection to the origin.
+    /// Performs the request that `handle` is prepared for. Calls `began` with each hop before it is tried, so that the
+    /// caller can forget the response that came by the hop before it. Throws if no parent could be used, or if one
+    /// refused to open a connection to the origin.
     package func perform(
         _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
@@ -96,9 +96,19 @@ package struct CurlRoute: Sendable {
         code = csn_curl_set_long(handle, CURLOPT_VERBOSE, 0)
         guard code == CURLE_OK, let refusal = head.refusal else { return .ended(outcome) }
         let error = refusal.parentsError(parents)
-        // Whoever can disturb TLS to a parent must not be able to have it left out.
+        // An attacker who can disturb TLS to a parent must not be able to make requests go without it.
         guard mayBeDirect, refusal.isUnconnected, !parents.contains(where: { $0.kind == .https }) else { throw error }
         return .unconnected(error)
+    }
+
+    /// Sets a text option to a secret, of which libcurl makes a copy.
+    package static func setSecret(
+        _ handle: UnsafeMutableRawPointer, _ option: CURLoption, _ secret: Secret
+    ) -> CURLcode {
+        let terminated = Secret(count: secret.count + 1) { room in secret.withBytes { room.copyMemory(from: $0) } }
+        return terminated.withBytes {
+            csn_curl_set_string(handle, option, $0.assumingMemoryBound(to: CChar.self).baseAddress)
+        }
     }
 
     private enum Way {
@@ -116,11 +126,7 @@ package struct CurlRoute: Sendable {
             code = csn_curl_set_string(handle, CURLOPT_PROXY, "")
             excluded = "*"
         case .parent(let parent): code = csn_curl_set_string(handle, CURLOPT_PROXY, parent.description)
-        case .relay(let door):
-            let terminated = Secret(count: door.count + 1) { room in door.withBytes { room.copyMemory(from: $0) } }
-            code = terminated.withBytes {
-                csn_curl_set_string(handle, CURLOPT_PROXY, $0.assumingMemoryBound(to: CChar.self).baseAddress)
-            }
+        case .relay(let door): code = setSecret(handle, CURLOPT_PROXY, door)
         }
         guard code == CURLE_OK else { return code }
         let settings = [

@@ -55,7 +55,7 @@ final class PlainOrigin: Sendable {
         private var input = ""
         private var content = Content.none
 
-        /// What is still to come of a request's content, which is skipped.
+        /// The rest of a request's content, which is skipped.
         private enum Content {
             case none
             case bytes(Int)

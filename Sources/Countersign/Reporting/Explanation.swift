@@ -245,7 +245,7 @@ extension Explanation: CustomStringConvertible {
         }
     }
 
-    /// What holds if the first parent intercepts the site itself.
+    /// Whether a parent that intercepts TLS itself is trusted.
     private var interceptionText: String? {
         guard handling == .intercept, route.contains(where: \.isParent) else { return nil }
         guard !anchors.isEmpty else { return "none of your own: a parent that intercepts TLS is not trusted" }

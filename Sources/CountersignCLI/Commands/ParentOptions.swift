@@ -15,7 +15,8 @@ struct ParentOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Go out through this parent proxy: http://HOST:PORT, https://HOST, socks5://HOST, socks5h://HOST, "
-                + "pac:URL, pac:FILE, wpad (DNS only), system (the desktop's settings, else the proxy variables) or direct. May be repeated; the next one is used if "
+                + "pac:URL, pac:FILE, wpad (DNS only), system (the desktop's settings, else the proxy variables) or "
+                + "direct. May be repeated; the next one is used if "
                 + "one cannot be reached. (default: $COUNTERSIGN_PARENT, else direct)",
             valueName: "parent"))
     var parent: [String] = []

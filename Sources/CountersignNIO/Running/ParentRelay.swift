@@ -13,9 +13,9 @@ package import Logging
 import NIOPosix
 import Synchronization
 
-/// Takes this process's own requests, which have ``ControlRoutes``, through parents that demand a password or TLS. From
-/// the first such request on it listens on a port of the loopback interface, and serves only this user's processes that
-/// know its password.
+/// Takes this process's own requests, whose routes are in ``ControlRoutes``, through parents that demand a password or
+/// TLS. From the first such request on it listens on a port of the loopback interface, and serves only processes of
+/// this user that know its password.
 package final class ParentRelay: ControlRelay {
     private let sites: @Sendable () throws -> SiteList?
     private let logger: Logger
@@ -28,7 +28,7 @@ package final class ParentRelay: ControlRelay {
     private enum State {
         case idle
         case running(Running)
-        /// So that nobody is asked for the passphrase again.
+        /// There is no policy. The prompt for the passphrase must not appear for every request.
         case failed(ParentsError)
     }
 
@@ -44,8 +44,8 @@ package final class ParentRelay: ControlRelay {
         self.init(sites: { keeper.policy.current.sites }, logger: logger) { _ in keeper }
     }
 
-    /// For a command that reads the home if it must. `keeper` is called once, for the first request that needs the
-    /// relay.
+    /// For a command that reads the home if it must. `keeper` is called for the first request that needs the relay, and
+    /// not again if it throws.
     package convenience init(_ home: Home, logger: Logger, keeper: @escaping KeeperSource) {
         self.init(sites: { try home.exists() ? home.sites() : nil }, logger: logger, keeper: keeper)
     }
@@ -67,19 +67,28 @@ package final class ParentRelay: ControlRelay {
             case .failed(let error): return .failure(error)
             case .idle: break
             }
+            let keeper: PolicyKeeper
             do {
-                let running = try start(answersParents: isListed)
-                state = .running(running)
-                return .success(running.door)
+                keeper = try makeKeeper(isListed)
             } catch {
-                let fault = Diagnostic.all(in: error).first
-                let error = ParentsError(
-                    .notAuthenticated, "cannot answer the parent: \(fault?.message ?? "\(error)")", hint: fault?.hint)
+                let error = Self.fault("cannot answer the parent", error)
                 state = .failed(error)
                 return .failure(error)
             }
+            do {
+                let running = try start(keeper)
+                state = .running(running)
+                return .success(running.door)
+            } catch {
+                return .failure(Self.fault("cannot answer the parent", error))
+            }
         }
         return try result.get()
+    }
+
+    private static func fault(_ what: String, _ error: any Error) -> ParentsError {
+        let reason = Diagnostic.all(in: error).first
+        return ParentsError(.notAuthenticated, "\(what): \(reason?.message ?? "\(error)")", hint: reason?.hint)
     }
 
     package func requestEnded() {
@@ -94,15 +103,11 @@ package final class ParentRelay: ControlRelay {
                 if case .answer = sites.verdict(for: parent.site) { true } else { false }
             }
         } catch {
-            let fault = Diagnostic.all(in: error).first
-            throw ParentsError(
-                .notAuthenticated, "cannot find out whether the parent is listed: \(fault?.message ?? "\(error)")",
-                hint: fault?.hint)
+            throw Self.fault("cannot find out whether the parent is listed", error)
         }
     }
 
-    private func start(answersParents: Bool) throws -> Running {
-        let keeper = try makeKeeper(answersParents)
+    private func start(_ keeper: PolicyKeeper) throws -> Running {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]

@@ -9,8 +9,8 @@ package struct ParentSettings: Hashable, Sendable {
     private let noProxy: NoProxyList
     private let environment: EnvironmentProxies?
 
-    /// The desktop's settings, and the environment if there are none, are read only if `parents` contains `system`, so
-    /// that nothing in them can be at fault otherwise. `desktop` returns the output of ``DesktopProxies/command``.
+    /// The desktop's settings, and then the environment, are read only if `parents` contains `system`, so that nothing
+    /// in them can be at fault otherwise. `desktop` returns the output of ``DesktopProxies/command``.
     package init(
         parents: [String] = [], noProxy: String = "", environment: [String: String] = [:],
         desktop: () -> String = { "" }

@@ -59,7 +59,7 @@ final class TrustEvaluation {
         connection?.close()
     }
 
-    /// The connection for which the delegate was asked is gone.
+    /// The question was about a connection that is gone.
     private func withdraw() {
         guard let ticket else { return }
         self.ticket = nil
