@@ -163,7 +163,7 @@ struct VaultServerLimitTests {
         // Those that wait to be accepted, until the queue of the socket is full.
         var waiting: [ControlConnection] = []
         #expect(throws: CountersignError.self) {
-            for _ in 0..<100 { waiting.append(try ControlSocket.connect(to: Home(path: sandbox.home))) }
+            for _ in 0..<400 { waiting.append(try ControlSocket.connect(to: Home(path: sandbox.home))) }
         }
         for words in [["vault", "lock"], ["vault", "status"], ["credential", "list"], ["exec", "--", "true"]] {
             let result = try Command.run(
