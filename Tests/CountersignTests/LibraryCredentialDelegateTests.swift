@@ -124,6 +124,8 @@ struct LibraryCredentialDelegateTests {
             let before = try await Self.statuses(2, proxy, url)
             #expect(before == [200, 200])
             #expect(delegate.asked.withLock { $0 } == 1)
+            // The response does not wait until the password is in the vault.
+            await proxy.finishStoringPasswords()
 
             let vault = try SealedVault(home: home.path).open { () throws in Secret(utf8: LibraryHome.passphrase) }
             try vault.update { contents in

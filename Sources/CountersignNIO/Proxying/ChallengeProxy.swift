@@ -86,6 +86,12 @@ public final class ChallengeProxy: Sendable {
         }
     }
 
+    /// Returns when the passwords that sites have accepted so far are in the vault, or could not be stored.
+    func finishStoringPasswords() async {
+        guard case .running(_, let runtime) = state.withLockedValue({ $0.0 }) else { return }
+        await runtime.delegateCredentials?.finishStoring()
+    }
+
     /// How often the delegate has accepted an unverified server. If it has increased since a request was sent, its
     /// connection may be one for which the delegate has accepted a server.
     package var acceptedServerCount: Int { acceptances.withLockedValue { $0 } }

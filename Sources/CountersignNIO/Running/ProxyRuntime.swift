@@ -33,7 +33,7 @@ package final class ProxyRuntime: Sendable {
     private let watcher: HomeWatcher
     /// The CA that issues the certificates of the runtime's own interceptions; nil for the home's.
     package let ownAuthority: InterceptionAuthority?
-    private let delegateCredentials: ReplacementCredentials?
+    let delegateCredentials: ReplacementCredentials?
     private let rejectedIdentities: RejectedIdentities
     private let signInRenewals: SignInRenewals
     private let brokerCookies: BrokerCookieKeeper

@@ -159,10 +159,15 @@ package final class ReplacementCredentials: Sendable {
         return policy.credential(named: answer.credential.name)?.reference?.source == answer.credential.source
     }
 
+    /// Returns when the credentials that were accepted so far are stored, or could not be.
+    package func finishStoring() async {
+        for task in state.withLockedValue({ $0.storing }) { await task.value }
+    }
+
     /// Stops asking and cancels the open questions. Requests that wait for an answer continue without one. Returns when
     /// accepted credentials have been stored.
     package func stop() async {
-        for task in state.withLockedValue({ $0.storing }) { await task.value }
+        await finishStoring()
         let asked = state.withLockedValue { state in
             state.isStopped = true
             return state.answers.values.compactMap { answer in
