@@ -5,11 +5,10 @@ import Synchronization
 /// The names under which anyone can register a domain. A wildcard of the list must not stand directly before one of
 /// them.
 package struct PublicSuffixes: Sendable {
-    private let names: SuffixTable
-    private let international: InternationalRules
+    private let rules: SuffixRules
 
-    /// Every single label, and the most common suffixes of two labels: for a machine without the full list.
-    package static let builtIn = PublicSuffixes(parsing: shortList)
+    /// Every single label, and those of ``shortList``.
+    package static let builtIn = PublicSuffixes { shortList }
 
     /// Every single label.
     package static let none = PublicSuffixes(parsing: "")
@@ -17,30 +16,13 @@ package struct PublicSuffixes: Sendable {
     /// The format of publicsuffix.org: one rule per line up to the first white space, `//` before comments, `*.` for
     /// any one label, `!` for an exception. Lines that are not names are ignored.
     package init(parsing text: String) {
-        self.init(parsing: Array(text.utf8))
+        self.init { Array(text.utf8) }
     }
 
-    /// From UTF-8 text. ASCII rules are checked byte by byte, and the table refers to them in place.
-    package init(parsing text: [UInt8]) {
-        var names = SuffixTable(over: text)
-        var waiting: [String] = []
-        text.withUnsafeBufferPointer { text in
-            var position = 0
-            while let line = SuffixLine(in: text, at: &position) {
-                if let (name, kinds) = line.rule(in: text) {
-                    names.insert(name, as: kinds)
-                    continue
-                }
-                let word = line.firstWord(in: text)
-                if word.utf8.allSatisfy({ $0 < 0x80 }) {
-                    names.insertRule(word)
-                } else {
-                    waiting.append(word)
-                }
-            }
-        }
-        self.names = names
-        international = InternationalRules(waiting)
+    /// From UTF-8 text, which is read in the first look-up of a host with several labels. The full list takes about as
+    /// long as everything else that is read when a proxy starts, and most lists of sites never need it.
+    package init(reading text: @escaping @Sendable () -> [UInt8]) {
+        rules = SuffixRules(reading: text)
     }
 
     /// Whether the host is a public suffix, or all names directly below it are (`kobe.jp`, because of `*.kobe.jp`). A
@@ -48,17 +30,14 @@ package struct PublicSuffixes: Sendable {
     package func isPublicSuffix(_ host: HostName) -> Bool {
         guard host.kind == .name else { return false }
         guard let parent = host.parent else { return true }
-        let kinds = self.kinds(of: host.text)
+        let kinds = rules.kinds(of: host.text)
         if kinds.contains(.exception) { return false }
-        return !kinds.isDisjoint(with: [.plain, .wildcard]) || self.kinds(of: parent.text).contains(.wildcard)
+        return !kinds.isDisjoint(with: [.plain, .wildcard]) || rules.kinds(of: parent.text).contains(.wildcard)
     }
 
-    private func kinds(of name: String) -> SuffixTable.Kinds {
-        let isInternational = name.utf8.split(separator: UInt8(ascii: ".")).contains { $0.starts(with: "xn--".utf8) }
-        return isInternational ? names.kinds(of: name).union(international.kinds(of: name)) : names.kinds(of: name)
-    }
-
-    private static let shortList = """
+    /// The most common suffixes of two labels, for a machine without the full list.
+    package static let shortList = Array(
+        """
         *.bd *.ck !www.ck *.fk *.jm *.kh *.mm *.np *.pg
         ac.at co.at or.at ac.be com.ar com.au edu.au gov.au id.au net.au org.au com.br gov.br net.br org.br
         com.cn edu.cn gov.cn net.cn org.cn com.co com.cy com.do com.ec com.eg com.es org.es com.gh com.gr
@@ -77,27 +56,59 @@ package struct PublicSuffixes: Sendable {
         github.io githubusercontent.com gitlab.io glitch.me herokuapp.com netlify.app
         ngrok.io no-ip.org onrender.com pages.dev r2.dev readthedocs.io repl.co run.app
         s3.amazonaws.com translate.goog vercel.app vercel.dev web.app workers.dev
-        """.split(whereSeparator: \.isWhitespace).joined(separator: "\n")
+        """.split(whereSeparator: \.isWhitespace).joined(separator: "\n").utf8)
 }
 
-/// The rules that are not ASCII, which only match hosts with an `xn--` label. Converting them takes as long as parsing
-/// all other rules, so it is deferred until the first look-up of such a host.
-private final class InternationalRules: Sendable {
+/// The rules of a list, each part of which is parsed when a look-up first needs it.
+private final class SuffixRules: Sendable {
     private struct State {
-        var waiting: [String]
+        /// Nil once it has been parsed.
+        var text: (@Sendable () -> [UInt8])?
         var names = SuffixTable(over: [])
+        /// The rules that are not ASCII, which only match hosts with an `xn--` label. Converting them takes as long as
+        /// parsing all other rules.
+        var waiting: [String] = []
+        var international = SuffixTable(over: [])
     }
 
     private let state: Mutex<State>
 
-    init(_ words: [String]) { state = Mutex(State(waiting: words)) }
+    init(reading text: @escaping @Sendable () -> [UInt8]) { state = Mutex(State(text: text)) }
 
     func kinds(of name: String) -> SuffixTable.Kinds {
-        state.withLock { state in
-            for word in state.waiting { state.names.insertRule(word) }
+        let isInternational = name.utf8.split(separator: UInt8(ascii: ".")).contains { $0.starts(with: "xn--".utf8) }
+        return state.withLock { state in
+            if let text = state.text {
+                state.text = nil
+                (state.names, state.waiting) = Self.parse(text())
+            }
+            guard isInternational else { return state.names.kinds(of: name) }
+            for word in state.waiting { state.international.insertRule(word) }
             state.waiting = []
-            return state.names.kinds(of: name)
+            return state.names.kinds(of: name).union(state.international.kinds(of: name))
         }
+    }
+
+    /// ASCII rules are checked byte by byte, and the table refers to them in place. The others are returned.
+    private static func parse(_ text: [UInt8]) -> (names: SuffixTable, waiting: [String]) {
+        var names = SuffixTable(over: text)
+        var waiting: [String] = []
+        text.withUnsafeBufferPointer { text in
+            var position = 0
+            while let line = SuffixLine(in: text, at: &position) {
+                if let (name, kinds) = line.rule(in: text) {
+                    names.insert(name, as: kinds)
+                    continue
+                }
+                let word = line.firstWord(in: text)
+                if word.utf8.allSatisfy({ $0 < 0x80 }) {
+                    names.insertRule(word)
+                } else {
+                    waiting.append(word)
+                }
+            }
+        }
+        return (names, waiting)
     }
 }
 

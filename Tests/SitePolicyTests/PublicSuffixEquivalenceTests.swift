@@ -100,8 +100,9 @@ private struct SuffixSets {
     }
 
     @Test func bytesThatAreNotUTF8FaultTheirOwnRuleAlone() throws {
-        let list = PublicSuffixes(
-            parsing: Array("a.b\n\u{FF}".utf8) + [0xC3, 0x0A, 0x80, 0x2E] + Array("x\nc.d\n".utf8))
+        let list = PublicSuffixes {
+            Array("a.b\n\u{FF}".utf8) + [0xC3, 0x0A, 0x80, 0x2E] + Array("x\nc.d\n".utf8)
+        }
         #expect(try list.isPublicSuffix(HostName(canonicalizing: "a.b")))
         #expect(try list.isPublicSuffix(HostName(canonicalizing: "c.d")))
     }

@@ -30,11 +30,10 @@ extension Home {
     }
 
     /// The system's public-suffix list if there is one, else the short built-in list.
-    package static let publicSuffixes: PublicSuffixes = {
+    package static let publicSuffixes = PublicSuffixes {
         let file = HomeFile(path: systemPublicSuffixes)
-        guard let bytes = try? file.readIfThere(upTo: fileLimitBytes) else { return .builtIn }
-        return PublicSuffixes(parsing: bytes)
-    }()
+        return (try? file.readIfThere(upTo: fileLimitBytes)) ?? PublicSuffixes.shortList
+    }
 
     /// Whether anybody can register names below `name`, or it is no name.
     package static func isPublicSuffix(_ name: String) -> Bool {
