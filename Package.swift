@@ -48,8 +48,11 @@ let package = Package(
         // Answers challenges, signs people in and manages the home. Needs no SwiftNIO, which takes a third of the time
         // of a small app's first build.
         .library(name: "Countersign", targets: ["Countersign"]),
-        // What needs SwiftNIO and Service Lifecycle: the proxy, TLS on a channel, and the proxy of sign-in windows.
+        // What needs SwiftNIO: the proxy, TLS on a channel, and the proxy of sign-in windows.
         .library(name: "CountersignNIO", targets: ["CountersignNIO"]),
+        // The proxy as a service of a group. Service Lifecycle would be a twentieth of the executable, which has no
+        // use for it.
+        .library(name: "CountersignServiceLifecycle", targets: ["CountersignServiceLifecycle"]),
         .library(name: "CountersignURLSession", targets: ["CountersignURLSession"]),
         // A provider and a site for the tests of apps, which must not need the real ones.
         .library(name: "CountersignTesting", targets: ["CountersignTesting"]),
@@ -139,7 +142,8 @@ let package = Package(
             [
                 "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
                 "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
-            ], nio + [logging, lifecycle], settings: internalImports),
+            ], nio + [logging], settings: internalImports),
+        module("CountersignServiceLifecycle", ["CountersignNIO"], [lifecycle], settings: internalImports),
         module(
             "CountersignURLSession", ["CountersignNIO", "Countersign", "Upstream", "HTTP1", "Challenges"], nio,
             settings: internalImports),
@@ -240,9 +244,10 @@ let package = Package(
         tests(
             "CountersignTests",
             [
-                "Countersign", "CountersignNIO", "CountersignURLSession", "CountersignTesting", "Demo", "TestOrigin",
-                "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Vault", "Enrollment", "SitePolicy",
-                "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl",
+                "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
+                "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
+                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL",
+                "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",

@@ -20,6 +20,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Countersign", package: "countersign"),
                 .product(name: "CountersignNIO", package: "countersign"),
+                .product(name: "CountersignServiceLifecycle", package: "countersign"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),

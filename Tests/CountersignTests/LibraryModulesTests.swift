@@ -15,7 +15,13 @@ struct LibraryModulesTests {
     /// The other test reads records that would show SwiftNIO.
     @Test func anAppThatImportsCountersignNIONeedsSwiftNIO() throws {
         let needed = try Self.modules(neededBy: "CountersignNIO")
-        #expect(needed.isSuperset(of: ["Countersign", "CountersignProxy", "NIOCore", "NIOPosix", "ServiceLifecycle"]))
+        #expect(needed.isSuperset(of: ["Countersign", "CountersignProxy", "NIOCore", "NIOPosix"]))
+    }
+
+    /// The collections and sequences of Service Lifecycle would make the executable larger by a twentieth.
+    @Test func theCommandBuildsNoServiceLifecycle() throws {
+        #expect(try !Self.modules(neededBy: "CountersignCLI").contains("ServiceLifecycle"))
+        #expect(try Self.modules(neededBy: "CountersignServiceLifecycle").contains("ServiceLifecycle"))
     }
 
     /// All modules of packages that a module imports, directly or not: a module could import one that its target does

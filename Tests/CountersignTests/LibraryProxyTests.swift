@@ -12,6 +12,7 @@ import Testing
 
 @testable import Countersign
 @testable import CountersignNIO
+import CountersignServiceLifecycle
 @testable import CountersignURLSession
 
 /// The origins for the tests of the library's proxy, created once.

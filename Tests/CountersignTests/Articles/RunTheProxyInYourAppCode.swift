@@ -7,6 +7,7 @@ import Foundation
 import FoundationNetworking
 import Logging
 import CountersignNIO
+import CountersignServiceLifecycle
 import ServiceLifecycle
 import Testing
 

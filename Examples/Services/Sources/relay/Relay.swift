@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignNIO
+import CountersignServiceLifecycle
 import Foundation
 import Hummingbird
 import Logging
