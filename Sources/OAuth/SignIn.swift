@@ -98,6 +98,11 @@ package struct SignIn: Sendable {
         if case .ended(.fail, _) = state { issued } else { nil }
     }
 
+    /// Whether the person has yet to confirm the code of the device flow.
+    package var awaitsConfirmation: Bool {
+        if case .waitingToPoll = state { true } else { false }
+    }
+
     /// `keys` are the provider's, if they were fetched before. `clockSkew` is in seconds.
     package init(
         issuer: Issuer, _ wanted: SignInRequest, by method: Method, form: Form = .automatic, secrets: SignInSecrets,

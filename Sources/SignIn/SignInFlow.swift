@@ -135,6 +135,7 @@ package struct SignInFlow: Sendable {
         _ machine: inout SignIn, _ first: SignIn.Action, _ visit: BrowserVisit?
     ) async throws -> Outcome {
         var action = first
+        var deadline = ContinuousClock.now + limit
         while true {
             if Task.isCancelled {
                 if case .finish(let result) = action { await revoke(result.tokens) }
@@ -150,9 +151,10 @@ package struct SignInFlow: Sendable {
                 (machine, action) = try await visit.redirect(from: url, machine)
             case .show(let authorization, let seconds):
                 report(.code(authorization))
-                action = try await wait(seconds, &machine)
+                deadline = .now + limit
+                action = try await wait(seconds, &machine, until: deadline)
             case .wait(let seconds):
-                action = try await wait(seconds, &machine)
+                action = try await wait(seconds, &machine, until: deadline)
             case .authorized:
                 await visit?.showLastPage()
                 return .authorized(Authorized(machine: machine))
@@ -178,8 +180,16 @@ package struct SignInFlow: Sendable {
         if let warning { report(.notRevoked(reason: warning)) }
     }
 
-    private func wait(_ seconds: Int64, _ machine: inout SignIn) async throws -> SignIn.Action {
-        try await Task.sleep(for: .seconds(seconds))
+    /// Throws `timedOut` at `deadline`, unless the person has confirmed the code.
+    private func wait(
+        _ seconds: Int64, _ machine: inout SignIn, until deadline: ContinuousClock.Instant
+    ) async throws -> SignIn.Action {
+        let end = ContinuousClock.now + .seconds(seconds)
+        if machine.awaitsConfirmation, deadline < end {
+            try await Task.sleep(until: deadline)
+            throw SignInError.timedOut(after: limit)
+        }
+        try await Task.sleep(until: end)
         return machine.waited(now: now())
     }
 }

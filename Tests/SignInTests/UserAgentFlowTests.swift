@@ -45,13 +45,15 @@ import Testing
     }
 
     private func flow(
-        _ agent: Window, redirect: String = scheme, limit: Duration = .seconds(120),
+        _ agent: (any UserAgent)?, redirect: String = scheme, limit: Duration = .seconds(120),
         report: @escaping @Sendable (SignInEvent) -> Void = { _ in }
     ) throws -> SignInFlow {
         let profile = try SignInProfile(Array(provider.profile(["redirect_uri": redirect]).utf8))
         let now: @Sendable () -> Int64 = { Int64(time(nil)) }
         let client = ProviderClient(anchors: .implicit(additional: [], revocationLists: []), refusing: [], now: now)
-        return SignInFlow(profile, client: client, agent: .browser(agent), limit: limit, now: now, report: report)
+        return SignInFlow(
+            profile, client: client, agent: agent.map { .browser($0) } ?? .device, limit: limit, now: now,
+            report: report)
     }
 
     /// `com.example.app:/callback`, https, and a loopback URI whose listener nobody needs.
@@ -128,6 +130,25 @@ import Testing
         let flow = try flow(agent, redirect: uri, limit: .milliseconds(50))
         let error = await #expect(throws: SignInError.self) { try await flow.run() }
         #expect(error?.code == .timedOut && closed.entries == [true])
+    }
+
+    /// The code itself would be valid for a minute.
+    @Test func theDeviceFlowEndsInTime() async throws {
+        try provider.change(["device": 1000])
+        let flow = try flow(nil, limit: .milliseconds(1500))
+        let error = await #expect(throws: SignInError.self) { try await flow.run() }
+        #expect(error?.code == .timedOut && error?.detail == "nobody has signed in within 1 seconds")
+        #expect(provider.requests.filter { $0.contains("/token") }.count == 1)
+    }
+
+    /// The limit is for the person, and not for a provider that is slow to send its keys afterwards.
+    @Test func theLimitOfTheDeviceFlowEndsWithTheConfirmation() async throws {
+        try provider.change(["device": 0, "fail": ["/keys": 503]])
+        let flow = try flow(nil, limit: .milliseconds(1500))
+        let task = Task { try await flow.run() }
+        while !provider.requests.contains(where: { $0.contains(" /keys") }) { await Task.yield() }
+        try provider.change([:])
+        #expect(try await task.value.idToken?.subject == "248289761001")
     }
 
     /// The flow waits until the agent has closed its window.
