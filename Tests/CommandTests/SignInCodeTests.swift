@@ -22,8 +22,13 @@ import Testing
     private static let start = "\u{1B}[30;107m"
     private static let end = "\u{1B}[0m"
 
-    @Test func aReaderDecodesTheCodeOnTheTerminal() throws {
-        let bench = try SignInSandbox()
+    /// Without an address that contains the code, the person types it.
+    @Test(
+        arguments: [
+            ([:], "/enter?user_code=WDJB-MJHT"), (["no_code_url": true], "/enter"),
+        ] as [([String: Bool], String)])
+    func aReaderDecodesTheCodeOnTheTerminal(control: [String: Bool], path: String) throws {
+        let bench = try SignInSandbox(control)
         let code = try lines(bench).filter { $0.hasPrefix(Self.start) && $0.hasSuffix(Self.end) }
             .map { Array($0.dropFirst(Self.start.count).dropLast(Self.end.count)) }
         let width = try #require(code.first?.count)
@@ -42,7 +47,7 @@ import Testing
         let head = "P5\n\(width * 8) \(code.count * 16)\n255\n"
         try Data(Array(head.utf8) + pixels).write(to: URL(fileURLWithPath: picture))
         let read = try Command.run(Tool.path("zbarimg"), ["--quiet", "--raw", picture], in: bench.sandbox.folder)
-        #expect(read.output == "\(bench.provider.issuer)/enter?user_code=WDJB-MJHT\n", "\(read.said)")
+        #expect(read.output == "\(bench.provider.issuer)\(path)\n", "\(read.said)")
     }
 
     @Test func thereIsNoCodeOnATerminalThatCannotShowIt() throws {

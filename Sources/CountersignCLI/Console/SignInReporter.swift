@@ -49,8 +49,8 @@ struct SignInReporter: Sendable {
             if let url = authorization.completeVerificationURL {
                 Console.log("info", "or this one, which contains the code:")
                 Console.write("\(url)\n", to: STDERR_FILENO)
-                show(code: url.description)
             }
+            show(code: (authorization.completeVerificationURL ?? authorization.verificationURL).description)
         case .redirectIgnored(let reason, let hint): Console.warning(reason, hint: hint)
         case .connectionRefused(let user):
             Console.warning(Self.refusal(of: user), hint: readsAddress ? Self.otherBrowser : nil)

@@ -21,6 +21,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     redirect      changes parameters of the authorization response; one that is empty is left out
     push          supports pushed authorization requests (RFC 9126) and requires them
     device        how many polls find that the person has not confirmed yet (default: 1)
+    no_code_url   whether the address with the code in it is left out of the device authorization response
     session       the name of a cookie by which a browser stays signed in: without it, /authorize asks for a password,
                   which is sent to /password; /whoami says who is signed in, and /logout signs out
     attributes    of that cookie (default: "Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=3600")
@@ -281,11 +282,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_device(self, query, form):
         code = secrets.token_urlsafe(16)
         self.server.devices[code] = [self.server.control["device"], form]
-        return 200, {
+        response = {
             "device_code": code, "user_code": "WDJB-MJHT", "verification_uri": f"{self.server.issuer}/enter",
-            "verification_uri_complete": f"{self.server.issuer}/enter?user_code=WDJB-MJHT", "expires_in": 60,
-            "interval": 1,
-        }, ()
+            "expires_in": 60, "interval": 1,
+        }
+        if not self.server.control.get("no_code_url"):
+            response["verification_uri_complete"] = f"{self.server.issuer}/enter?user_code=WDJB-MJHT"
+        return 200, response, ()
 
     # Tokens
 
