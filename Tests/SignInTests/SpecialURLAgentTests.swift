@@ -361,13 +361,13 @@ import Testing
     /// What a process that was killed has left goes with the next profile; what is in use stays.
     @Test func anAbandonedFolderIsRemoved() throws {
         let environment = ["XDG_RUNTIME_DIR": folder.path]
-        let used = try DeliveryFolder(environment)
+        let used = try LockedFolder.delivery(environment)
         let abandoned = folder.file("countersign-profile-abcdef")
         try FileManager.default.createDirectory(atPath: abandoned, withIntermediateDirectories: false)
         for name in ["lock", "profile-1"] {
             _ = FileManager.default.createFile(atPath: "\(abandoned)/\(name)", contents: nil)
         }
-        let next = try DeliveryFolder(environment)
+        let next = try LockedFolder.delivery(environment)
         #expect(try deliveries().sorted() == [used, next].map { $0.path.split(separator: "/").last ?? "" }.sorted())
         #expect(FileManager.default.fileExists(atPath: used.path + "/lock"))
     }

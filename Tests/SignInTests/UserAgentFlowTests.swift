@@ -3,6 +3,7 @@
 import CountersignEnrollment
 import CountersignOAuth
 import CountersignTestOrigin
+import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
@@ -182,6 +183,38 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
         let revoked = provider.requests.filter { $0.contains("/revoke") }
         #expect(revoked == ["POST /revoke refresh_token 200", "POST /revoke access_token 200"], "\(revoked)")
+    }
+
+    // MARK: Private windows
+
+    private var profiles: [String] {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+                .filter { $0.hasPrefix("countersign-browser-") }
+        }
+    }
+
+    /// What a process that was killed has left goes with the next private browser; what is in use stays, also if only
+    /// its browser still runs.
+    @Test func anAbandonedBrowserProfileIsRemoved() async throws {
+        let environment = ["TMPDIR": scratch.path]
+        let used = try LockedFolder.browser(environment)
+        func abandoned(_ name: String) throws -> String {
+            try scratch.write("\(name)/lock", "")
+            try scratch.write("\(name)/profile/Cookies", "canary")
+            return scratch.file(name)
+        }
+        _ = try abandoned("countersign-browser-abcdef")
+        let running = try abandoned("countersign-browser-ghijkl")
+        let browser = try AgentProcess(
+            ["/bin/sh", "-c", "sleep 600; true", "--user-data-dir=\(running)/profile"], environment: [:])
+        let next = try LockedFolder.browser(environment)
+        let expected = [used.path, next.path, running].map { $0.split(separator: "/").last.map(String.init) ?? "" }
+        #expect(try profiles.sorted() == expected.sorted())
+        browser.end()
+        _ = await browser.status()
+        _ = try LockedFolder.browser(environment)
+        #expect(try !profiles.contains("countersign-browser-ghijkl"))
     }
 
     @Test(arguments: [scheme, "https://app.example/callback"])

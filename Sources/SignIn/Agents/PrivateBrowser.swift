@@ -2,6 +2,7 @@
 
 import Dispatch
 import FoundationEssentials
+import Glibc
 
 /// A private window of an installed browser. It has a temporary profile, and so shares nothing with the person's own
 /// browser. Both are removed after the sign-in.
@@ -36,23 +37,21 @@ package struct PrivateBrowser: UserAgent {
     }
 
     package func show(_ page: SignInPage) async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appending(path: "countersign-browser-\(UUID().uuidString)").path
+        let folder = try LockedFolder.browser(environment)
+        defer { folder.remove() }
+        // Firefox has a lock of its own in the profile.
+        let profile = "\(folder.path)/profile"
         guard
             let words = Self.words(
-                for: page.url.description, profile: folder, path: { AgentProcess.path(of: $0, in: environment) })
+                for: page.url.description, profile: profile, path: { AgentProcess.path(of: $0, in: environment) })
         else {
             throw SignInError(
                 .noAgent, "there is no browser with private windows: neither Chromium nor Firefox is installed",
                 hint: "install chromium or firefox, or use --user-agent system")
         }
-        do {
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw SignInError(.environment, "cannot create \(folder)")
+        guard mkdir(profile, 0o700) == 0 else {
+            throw SignInError(.environment, "cannot create \(profile): \(String(cString: strerror(errno)))")
         }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
         let process = try AgentProcess(words, environment: environment)
         if let status = await process.status(), status != 0 {
             page.report(.notShown(reason: "\(words[0]) ended with status \(status)"))

@@ -35,7 +35,7 @@ struct SystemSession: Sendable {
         let isPlain = origins.contains { $0.scheme == .http }
         if let door, !isPlain { words += ["--ca-bundle", door.bundle] }
         if isPlain { words.append("--loopback-http") }
-        let folder = request.purpose == .installProfile ? try DeliveryFolder(environment) : nil
+        let folder = request.purpose == .installProfile ? try LockedFolder.delivery(environment) : nil
         let view = try WebViewProcess(words, environment: environment)
         let (profiles, shared) = (ProfileQueue(), taken)
         let result: Result<String, any Error> = await withTaskCancellationHandler {
