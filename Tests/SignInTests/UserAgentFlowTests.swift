@@ -187,11 +187,57 @@ import Testing
 
     // MARK: Private windows
 
+    /// A browser that is a script of sh, with `$profile`, `$url` and a command that follows the URL's redirects.
+    private func browser(_ script: String) throws -> PrivateBrowser {
+        let text = """
+            #!/bin/sh
+            profile=${1#--user-data-dir=}
+            for url in "$@"; do :; done
+            location() { curl -sS --noproxy '*' -o /dev/null -w '%{redirect_url}' "$url"; }
+            \(script)
+
+            """
+        let path = try scratch.write(program: "bin/chromium", text)
+        let bin = path.dropLast("/chromium".count)
+        return PrivateBrowser(environment: ["PATH": "\(bin):/usr/bin:/bin", "TMPDIR": scratch.path])
+    }
+
     private var profiles: [String] {
         get throws {
             try FileManager.default.contentsOfDirectory(atPath: scratch.path)
                 .filter { $0.hasPrefix("countersign-browser-") }
         }
+    }
+
+    @Test func closingThePrivateWindowEndsTheSignIn() async throws {
+        let browser = try browser("touch \"$profile/Local State\"; sleep 1 & exit 0")
+        let flow = try flow(browser, redirect: "http://127.0.0.1/")
+        let error = await #expect(throws: SignInError.self) { try await flow.run() }
+        #expect(error?.code == .cancelled && error?.detail.contains("the window was closed") == true)
+        #expect(try profiles.isEmpty)
+    }
+
+    /// The first process passes the page to another one, or ends while the redirect is on its way.
+    @Test(arguments: [
+        "setsid sh -c 'sleep 4; exec curl -sSL --noproxy \"*\" -o /dev/null \"$2\"' sh \"$profile\" \"$url\" &",
+        "(sleep 4; exec curl -sSL --noproxy '*' -o /dev/null \"$url\") &",
+        "setsid sh -c 'sleep 0.6; exec curl -sS --noproxy \"*\" -o /dev/null \"$1\"' sh \"$(location)\" &",
+    ])
+    func theFirstProcessOfAPrivateWindowMayEnd(script: String) async throws {
+        let browser = try browser("touch \"$profile/Local State\"; \(script)")
+        let result = try await flow(browser, redirect: "http://127.0.0.1/").run()
+        #expect(result.idToken?.subject == "248289761001")
+    }
+
+    /// A wrapper that has passed the page to the person's own browser, for example.
+    @Test func aBrowserThatHasNotUsedItsProfileDoesNotEndTheSignIn() async throws {
+        let events = Log<SignInEvent>()
+        let flow = try flow(
+            try browser("exit 0"), redirect: "http://127.0.0.1/", limit: .seconds(5), report: { events.add($0) })
+        let error = await #expect(throws: SignInError.self) { try await flow.run() }
+        #expect(error?.code == .timedOut)
+        let reasons = events.entries.compactMap { if case .agent(.notShown(let reason)) = $0 { reason } else { nil } }
+        #expect(reasons.count == 1 && reasons[0].contains("ended without using its profile"), "\(reasons)")
     }
 
     /// What a process that was killed has left goes with the next private browser; what is in use stays, also if only

@@ -11,6 +11,8 @@ package struct PrivateBrowser: UserAgent {
 
     /// How long the browser may take to end.
     private static let endLimit = DispatchTimeInterval.seconds(3)
+    /// How long a redirect may be on its way when the browser has ended.
+    private static let redirectLimit = Duration.seconds(2)
 
     package init(environment: [String: String]) { self.environment = environment }
 
@@ -53,13 +55,32 @@ package struct PrivateBrowser: UserAgent {
             throw SignInError(.environment, "cannot create \(profile): \(String(cString: strerror(errno)))")
         }
         let process = try AgentProcess(words, environment: environment)
-        if let status = await process.status(), status != 0 {
-            page.report(.notShown(reason: "\(words[0]) ended with status \(status)"))
+        if let status = await process.status() {
+            let hasProfile = (try? FileManager.default.contentsOfDirectory(atPath: profile).isEmpty) == false
+            if status == 0, hasProfile {
+                try await waitForWindow(of: BrowserProcesses(profile: profile, session: process.identifier))
+            } else {
+                page.report(.notShown(reason: Self.reason(words[0], status)))
+            }
         }
-        // The window may be that of another process than the first, and the page can also be opened elsewhere.
+        // The page can also be opened elsewhere.
         while !Task.isCancelled { try? await Task.sleep(for: .seconds(86_400)) }
         process.end()
         // The browser would write into its profile again.
         await process.waitForEnd(within: Self.endLimit)
+    }
+
+    /// The window may be that of another process than the first. Throws `cancelled` when the last one has ended, and
+    /// returns if the sign-in ends before.
+    private func waitForWindow(of processes: BrowserProcesses) async throws {
+        await processes.end()
+        do { try await Task.sleep(for: Self.redirectLimit) } catch { return }
+        throw SignInError.windowClosed
+    }
+
+    /// Without a profile, the program is a wrapper that has passed the page to a browser which nobody here knows.
+    private static func reason(_ program: String, _ status: Int32) -> String {
+        guard status == 0 else { return "\(program) ended with status \(status)" }
+        return "\(program) ended without using its profile; if no window shows the page, open the URL yourself"
     }
 }
