@@ -55,6 +55,12 @@ import Testing
         #expect(request(get("/callback?code=a", host: "LOCALHOST:4711"), host: .localhost) == .response("code=a"))
     }
 
+    /// Browsers leave out the scheme's own port.
+    @Test(arguments: ["127.0.0.1", "127.0.0.1:80"]) func thePort80MayBeLeftOut(host: String) {
+        var input = RedirectInput(RedirectAddress(host: .ipv4, port: 80, path: "/callback"), port: 80)
+        #expect(input.received(Array(get("/callback?code=a", host: host).utf8)) == .response("code=a"))
+    }
+
     @Test func otherRequestsAreRefused() {
         #expect(request("PUT /callback?a HTTP/1.1\r\nHost: 127.0.0.1:4711\r\n\r\n") == .refused(405))
         #expect(request("HEAD /callback?a HTTP/1.1\r\nHost: 127.0.0.1:4711\r\n\r\n") == .refused(405))

@@ -43,8 +43,14 @@ struct RedirectInput {
     }
 
     /// `Host` must be the redirect URI's, so that no other name that resolves to this machine reaches the listener.
+    /// Browsers leave out the scheme's own port.
+    private func isOwn(_ host: String?) -> Bool {
+        guard let host = host?.lowercased() else { return false }
+        return host == "\(address.host.rawValue):\(port)" || port == 80 && host == address.host.rawValue
+    }
+
     private mutating func request(_ head: RequestHead) -> RedirectRequest? {
-        guard head.host?.lowercased() == "\(address.host.rawValue):\(port)" else { return .refused(421) }
+        guard isOwn(head.host) else { return .refused(421) }
         let target = head.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         if let page = RedirectPage.allCases.first(where: { target == [Substring($0.path)] }), head.method == .get {
             return .page(page)
