@@ -28,7 +28,26 @@ import Testing
         #expect(status.count == 1 && status[0]["account"] as? String == "jdoe@acme.example")
         #expect(status[0]["isRenewable"] as? Bool == true && status[0]["name"] as? String == "127.0.0.1")
         #expect(try bench.sandbox.succeed("sites", "list", "--no-header").contains("https://api.corp.example"))
+        let table = try bench.sandbox.succeed("status").split(whereSeparator: \.isNewline)
+            .map { $0.split(separator: " ") }
+        #expect(table.contains { $0 == ["NAME", "SCOPES", "SITES"] }, "\(table)")
+        #expect(table.last == ["127.0.0.1", "openid,", "offline_access", "https://api.corp.example"], "\(table)")
         #expect(!said.contains("canary"))
+    }
+
+    /// All of them are in `--json`.
+    @Test func onlyTheFirstOfManyScopesAndSitesAreInTheTable() throws {
+        for (count, sites) in [
+            (5, "a1.example, a2.example, a3.example, a4.example, a5.example"),
+            (6, "a1.example, a2.example, a3.example, a4.example and 2 more"),
+        ] {
+            let bench = try SignInSandbox(
+                ["scope": ""], profile: ["scopes": ["files"], "sites": (1...count).map { "a\($0).example" }])
+            #expect(try bench.enroll().status == 0)
+            let line = try bench.sandbox.succeed("status").split(whereSeparator: \.isNewline).last
+            #expect(line == "127.0.0.1  none    \(sites)", "\(line ?? "")")
+            #expect((try bench.status[0]["sites"] as? [String])?.count == count)
+        }
     }
 
     @Test func signingOutRemovesExactlyWhatTheProfileBrought() throws {

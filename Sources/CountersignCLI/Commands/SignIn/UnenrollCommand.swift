@@ -104,9 +104,10 @@ struct StatusCommand: ParsableCommand {
         discussion: """
             STATE is `valid until` the time at which the access token expires; it is renewed before that if the \
             provider permits it. `at risk` says that another process has new tokens and cannot store them; if it ends \
-            before it can, the sign-in is lost. The second table shows the client certificates that sign-ins have \
-            brought, and until when they are valid; the third, the configuration profiles. Exit status 1 if a sign-in \
-            has ended, or if the device does not comply with the policy of its organisation.
+            before it can, the sign-in is lost. The next tables show for what the sign-ins are: the granted scopes, \
+            and the sites that they have added to the list, with all of them in --json; the client certificates that \
+            they have brought, and until when they are valid; and the configuration profiles. Exit status 1 if a \
+            sign-in has ended, or if the device does not comply with the policy of its organisation.
 
             EXAMPLES:
               countersign status
@@ -131,6 +132,10 @@ struct StatusCommand: ParsableCommand {
                 signIns.map {
                     [$0.name, Console.printable($0.account), $0.issuer, Console.printable($0.state(at: now))]
                 })
+            if !signIns.isEmpty { Console.result("\n") }
+            output.show(
+                ["NAME", "SCOPES", "SITES"],
+                signIns.map { [$0.name, Self.some($0.scopes), Self.some($0.plainSites)].map(Console.printable) })
             let certified = signIns.compactMap { signIn in signIn.certificate.map { (signIn.name, $0) } }
             if !certified.isEmpty { Console.result("\n") }
             output.show(
@@ -154,6 +159,12 @@ struct StatusCommand: ParsableCommand {
         }
         let isAnyUnused = signIns.contains { $0.hasEnded(at: now) || $0.compliance?.isCompliant == false }
         if isAnyUnused { throw ExitCode.failure }
+    }
+
+    /// The first elements, so that the table stays readable.
+    private static func some(_ texts: [String]) -> String {
+        let shown = texts.prefix(texts.count == 5 ? 5 : 4).joined(separator: ", ")
+        return texts.isEmpty ? "none" : texts.count > 5 ? "\(shown) and \(texts.count - 4) more" : shown
     }
 
     private struct Report: Encodable {
@@ -223,6 +234,11 @@ extension ListedCertificate {
 }
 
 extension ListedSignIn {
+    fileprivate var scopes: [String] { scope.split(separator: " ").map(String.init) }
+
+    /// The sites without their options.
+    fileprivate var plainSites: [String] { sites.compactMap { $0.split(separator: " ").first.map(String.init) } }
+
     /// The person has to sign in again.
     fileprivate func hasEnded(at now: Int64) -> Bool {
         !ended.isEmpty || !isRenewable && expires != 0 && expires <= now
