@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 import Testing
 
@@ -120,6 +121,43 @@ import Testing
         #expect(isOpened == true, "\(terminal.screen)")
         let log = TextFile.lines(bench.provider.log).last ?? ""
         #expect(log.contains("\"client_id\", \"logout_hint\"]"), "\(log)")
+    }
+
+    /// What counts is the user agent that was used, and not the one of the profile or of this machine.
+    @Test(
+        arguments: [
+            ("embedded", "device", "your browser is still signed in"), ("embedded", "system", "your browser is still"),
+            ("system", "system-private", nil),
+        ] as [(String, String, String?)])
+    func signingOutIsAboutTheBrowserThatWasUsed(named: String, used: String, message: String?) throws {
+        let bench = try SignInSandbox(profile: ["user_agent": named])
+        let script = "#!/bin/sh\nfor url in \"$@\"; do :; done\nexec '\(bench.file("browser"))' \"$url\"\n"
+        _ = try write(program: "chromium", script, in: bench)
+        let path = ["PATH": "\(bench.file("bin")):/usr/bin:/bin"]
+        let enrolled = try bench.enroll("--user-agent", used, environment: path)
+        #expect(enrolled.status == 0, "\(enrolled.said)")
+        let result = try bench.run(["unenroll"])
+        #expect(result.status == 0, "\(result.said)")
+        if let message {
+            #expect(result.error.contains(message) && result.error.contains("/logout?"), "\(result.said)")
+        } else {
+            #expect(!result.error.contains("signed in") && !result.error.contains("/logout"), "\(result.said)")
+        }
+    }
+
+    /// As after a sign-in with an earlier version.
+    @Test func aBrowserThatIsNotKnownMayStillBeSignedIn() throws {
+        let bench = try SignInSandbox(profile: ["user_agent": "embedded"])
+        #expect(try bench.enroll("--user-agent", "system").status == 0)
+        let vault = try SealedVault(home: bench.sandbox.home).open { throw HarnessError("there is a passphrase") }
+        try vault.update { contents in
+            guard var record = contents.signIns["127.0.0.1"] else { return }
+            #expect(record.userAgent == "system")
+            record.userAgent = ""
+            try contents.updateSignIn(record)
+        }
+        let result = try bench.run(["unenroll"])
+        #expect(result.status == 0 && result.error.contains("your browser may still be signed in"), "\(result.said)")
     }
 
     @Test(arguments: [(["--no-sign-out"], nil), ([], "n\n")] as [([String], String?)])

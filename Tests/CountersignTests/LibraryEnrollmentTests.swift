@@ -25,6 +25,7 @@ struct LibraryEnrollmentTests {
         #expect(!FileManager.default.fileExists(atPath: home.path))
         let progress = enrollment.progress
         let signIn = try await enrollment.signIn(with: .custom(EnrollmentHome.Browser(home)))
+        #expect(try home.vault.signIns["work"]?.userAgent == "")
         #expect(signIn.account == "jdoe@acme.example" && signIn.subject == "248289761001" && signIn.isRenewable)
         #expect(signIn.scopes == ["openid", "offline_access"] && !signIn.hasEnded(at: signIn.signedIn))
         #expect(try await home.signIns.all() == [signIn])
@@ -67,12 +68,24 @@ struct LibraryEnrollmentTests {
         #expect(home.provider.requests.count { $0.hasPrefix("POST /token") } == 1)
     }
 
+    /// The kind of user agent is stored, also if the tokens come later.
+    @Test func aBrowserIsRememberedInTheManualForm() async throws {
+        let home = try EnrollmentHome()
+        let browser = try home.folder.write(
+            program: "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
+        let signIns = try SignIns(home: home.path, environment: ["BROWSER": browser, "PATH": "/usr/bin:/bin"])
+        let enrollment = try signIns.enrollment(try home.profile())
+        try await enrollment.authorize(with: .system).redeem()
+        #expect(try home.vault.signIns["work"]?.userAgent == "system")
+    }
+
     @Test func aCodeIsShownByTheProgram() async throws {
         let home = try EnrollmentHome()
         let enrollment = try home.enrollment()
         let progress = enrollment.progress
         let signIn = try await enrollment.signIn(with: .device)
         #expect(signIn.account == "jdoe@acme.example")
+        #expect(try home.vault.signIns["work"]?.userAgent == "device")
         let page = "\(home.provider.issuer)/enter"
         let shown = await Self.collect(progress).contains(
             .code("WDJB-MJHT", page: page, pageWithCode: "\(page)?user_code=WDJB-MJHT"))

@@ -77,6 +77,12 @@ import Testing
 
     @Test func theResponseGoesOnAndTheNextRequestSucceeds() throws {
         let bench = try Bench()
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
+        try vault.update { contents in
+            guard var record = contents.signIns["work"] else { return }
+            record.userAgent = ""
+            try contents.updateSignIn(record)
+        }
         let first = try bench.get()
         #expect(
             first.status == 403 && first.proxyStatus.contains("a page may open that asks you for it"), "\(first.said)")
@@ -87,6 +93,8 @@ import Testing
         #expect(bench.asked("scope") == ["openid+offline_access+admin+audit"])
         #expect(bench.log(has: "the access token of \"work\" has the scope admin audit now"))
         #expect(!bench.proxy.process.errorOutput.contains("canary-second"))
+        try vault.reload()
+        #expect(vault.contents.signIns["work"]?.userAgent == "system")
     }
 
     @Test func severalRequestsOpenOnePage() throws {

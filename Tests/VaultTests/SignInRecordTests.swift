@@ -37,7 +37,13 @@ import Testing
         return record
     }
 
-    @Test(arguments: [plain(), whole(), stored()])
+    private static func withUserAgent() -> SignInRecord {
+        var record = whole()
+        record.userAgent = "system-private"
+        return record
+    }
+
+    @Test(arguments: [plain(), whole(), stored(), withUserAgent()])
     func aSignInIsDecodedAsEncoded(record: SignInRecord) throws {
         var contents = try filled()
         let before = contents.recordCount
@@ -71,6 +77,26 @@ import Testing
         var old = Self.stored()
         (old.identifier, old.renewed, old.obtained) = ("", 0, read.obtained)
         #expect(read == old && [old.signedIn, Self.whole().obtained].contains(read.obtained))
+    }
+
+    /// Contents have one encoding, and without a user agent it is that of earlier versions.
+    @Test func aSignInWithAnEmptyUserAgentIsNotRead() throws {
+        var contents = VaultContents()
+        var record = Self.plain()
+        record.userAgent = "device"
+        try contents.setSignIn(record, accessToken: Self.access)
+        var bytes = try VaultRecords.encode(contents).withBytes { Array($0) }
+        #expect(Array(bytes.suffix(10)) == [0, 0, 0, 6] + Array("device".utf8))
+        let name: [UInt8] = [0, 0, 0, 4] + Array("work".utf8)
+        let start = try #require(
+            bytes.indices.first {
+                bytes[$0] == 13 && $0 + 13 <= bytes.count && Array(bytes[($0 + 5)..<($0 + 13)]) == name
+            })
+        bytes[start + 4] -= 6
+        bytes.replaceSubrange((bytes.count - 10)..., with: [0, 0, 0, 0])
+        #expect(try code { _ = try VaultRecords.decode(Secret(bytes)) } == .altered)
+        bytes[start + 4] -= 4
+        #expect(try VaultRecords.decode(Secret(bytes.dropLast(4))).signIns["work"] == Self.plain())
     }
 
     /// A renewal of one must not be stored in the other.

@@ -197,6 +197,7 @@ extension VaultOperations {
             refreshToken: tokens.refresh, identityToken: tokens.identity, signedIn: new.signedIn,
             expires: new.expires)
         record.identifier = new.identifier
+        record.userAgent = new.userAgent ?? ""
         record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
         guard contents.wipes[new.name] == nil else { throw Self.isBeingWiped(new.name) }
         try contents.setSignIn(record, accessToken: tokens.access)
@@ -414,7 +415,8 @@ extension VaultOperations {
             let (warning, metadata) = await client.revoke(tokens, of: profile)
             let hint = record.account.isEmpty ? nil : record.account
             let page = metadata.flatMap { EndSession.url(logoutHint: hint, client: profile.request.client, at: $0) }
-            return End(warning: warning, page: page?.description, userAgent: profile.userAgent?.rawValue)
+            return End(
+                warning: warning, page: page?.description, userAgent: record.userAgent.isEmpty ? nil : record.userAgent)
         } catch {
             return End(warning: Diagnostic.all(in: error).map(\.message).joined(separator: "; "))
         }

@@ -56,7 +56,7 @@ struct ScopeRequest: Sendable {
         let result = try await flow.run()
         try await check(result, granted + missing, record, profile, client)
         // A cancellation does not reach it: nobody would know of the tokens.
-        try await Task.detached { try await store(result, record) }.value
+        try await Task.detached { try await store(result, record, kind) }.value
         return missing
     }
 
@@ -132,7 +132,7 @@ struct ScopeRequest: Sendable {
     }
 
     /// Replaces the tokens, unless the person has signed in or out meanwhile. Waits for a renewal.
-    private func store(_ result: SignInResult, _ record: SignInRecord) async throws {
+    private func store(_ result: SignInResult, _ record: SignInRecord, _ kind: UserAgentKind) async throws {
         let keeper = requests.keeper
         let lock = try await RenewalLock.acquire(
             RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.renewalPatience, waits: {})
@@ -149,6 +149,7 @@ struct ScopeRequest: Sendable {
                 }
                 let tokens = SignInTokens(result.tokens)
                 newest.replaceTokens(with: tokens, of: result, at: time)
+                newest.userAgent = kind.rawValue
                 try contents.setSignIn(newest, accessToken: tokens.access)
                 return tokens.access
             }

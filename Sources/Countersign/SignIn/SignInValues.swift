@@ -27,6 +27,8 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var keepsCertificate: Bool?
     /// `homeAccountId`, empty if the provider has not said, for a profile with a compliance service; else nil.
     package var homeAccount: String?
+    /// The kind of user agent that has shown the provider's pages; nil if that is not one of ours.
+    package var userAgent: String?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -108,7 +110,7 @@ package struct SignedOut: Equatable, Sendable, Codable {
     package let warning: String?
     /// Where the person signs out in the browser, if the provider has such a page.
     package let page: String?
-    /// The user agent that the profile names, if it names one.
+    /// The kind of user agent that has shown the provider's pages; nil if it is not known.
     package let userAgent: String?
     /// The sites that are no longer listed.
     package let sites: [String]

@@ -43,6 +43,8 @@ package struct SignInRecord: Equatable, Sendable {
     package var renewed: Int64 = 0
     /// Not nil while the list of sites may not have ``sites`` yet: the lines of the sign-in before, which it may have.
     package var formerSites: [String]?
+    /// The kind of user agent that has shown the provider's pages; empty if it is not known.
+    package var userAgent = ""
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -140,7 +142,7 @@ extension VaultLimits {
         if record.issuer.isEmpty { return "no issuer" }
         let lines = [
             record.source, record.issuer, record.subject, record.account, record.scope, record.ended,
-            record.identifier,
+            record.identifier, record.userAgent,
         ]
         let former = record.formerSites ?? []
         if !(lines + record.sites + former).allSatisfy(isSignInLine) { return "a value that is not one line of text" }
@@ -173,6 +175,8 @@ extension RecordWriter {
         append(UInt64(clamping: record.renewed))
         append(UInt8(record.formerSites == nil ? 0 : 1))
         if let former = record.formerSites { append(lines: former) }
+        // Without it, earlier versions can read the record.
+        if !record.userAgent.isEmpty { field(record.userAgent) }
     }
 
     mutating func append(lines: [String]) {
@@ -202,6 +206,10 @@ extension RecordReader {
             record.identifier = try text()
             record.renewed = try time()
             if try flag() { record.formerSites = try lines(upTo: VaultLimits.formerSignInSites) }
+        }
+        if !isAtEnd {
+            record.userAgent = try text()
+            guard !record.userAgent.isEmpty else { throw Self.malformed("a sign-in with an empty user agent") }
         }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record

@@ -90,7 +90,7 @@ public final class Enrollment: Sendable {
                 let result = try await closing(window) {
                     try await flow(agent, timeout, transfer, window).run()
                 }
-                return try await store(result, replacing: former, cookies: window?.cookies)
+                return try await store(result, replacing: former, cookies: window?.cookies, kind)
             } catch let error as SignInError where error.code == .transferred {
                 guard let found = transfer?.result else { throw error }
                 return try await store(
@@ -122,7 +122,7 @@ public final class Enrollment: Sendable {
                     let flow = try self.flow(agent, timeout, transfer, window)
                     return (try await flow.authorize(), flow)
                 }
-                return AuthorizedEnrollment(.code(response, flow, window?.cookies), former, self)
+                return AuthorizedEnrollment(.code(response, flow, window?.cookies, kind), former, self)
             } catch let error as SignInError where error.code == .transferred {
                 guard let found = transfer?.result else { throw error }
                 return AuthorizedEnrollment(.broker(found), former, self)
@@ -209,22 +209,23 @@ public final class Enrollment: Sendable {
 
     fileprivate func store(
         _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?,
-        cookies: SharedCookies? = nil
+        cookies: SharedCookies? = nil, _ kind: UserAgentKind? = nil
     ) async throws -> StoredSignIn {
-        let new = plan.signIn(result, broker, replacing: former, at: ChallengeController.now())
+        var new = plan.signIn(result, broker, replacing: former, at: ChallengeController.now())
+        new.userAgent = kind?.rawValue
         let stored: ListedSignIn?
         if let service = plan.profile.certificates {
             streams.tell(.certificateRequested(server: service.endpoint.description))
         }
         do {
-            stored = try await signIns.vault.withOperations(creates: true) { [plan] vault -> ListedSignIn? in
+            stored = try await signIns.vault.withOperations(creates: true) { [plan, new] vault -> ListedSignIn? in
                 guard let vault else { return nil }
                 try plan.store(new, result, in: vault)
                 return try plan.former(in: vault)
             }
         } catch {
             // A task of its own, which the cancellation does not reach.
-            await Task.detached { [self] in await discard(new, result) }.value
+            await Task.detached { [self, new] in await discard(new, result) }.value
             throw error
         }
         guard let stored else { throw ChallengeError(.signInMissing, "the sign-in was removed meanwhile") }
@@ -286,8 +287,8 @@ public final class Enrollment: Sendable {
 /// A person who has signed in, whose tokens have not been fetched yet.
 public final class AuthorizedEnrollment: Sendable {
     enum Response {
-        /// The provider's code, the sign-in that it belongs to, and the cookies of its window.
-        case code(SignInFlow.Authorized, SignInFlow, SharedCookies?)
+        /// The provider's code, the sign-in that it belongs to, the cookies of its window, and the kind of user agent.
+        case code(SignInFlow.Authorized, SignInFlow, SharedCookies?, UserAgentKind?)
         /// The identity broker's tokens.
         case broker(BrokerSignIn.Result)
     }
@@ -314,8 +315,9 @@ public final class AuthorizedEnrollment: Sendable {
                 return response
             }
             switch response {
-            case .code(let code, let flow, let cookies):
-                return try await enrollment.store(try await flow.redeem(code), replacing: former, cookies: cookies)
+            case .code(let code, let flow, let cookies, let kind):
+                return try await enrollment.store(
+                    try await flow.redeem(code), replacing: former, cookies: cookies, kind)
             case .broker(let found):
                 return try await enrollment.store(
                     SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)

@@ -181,7 +181,8 @@ struct EnrollCommand: AsyncParsableCommand {
             }
         }
         await door?.close()
-        let new = plan.signIn(result, replacing: former, at: Self.now())
+        var new = plan.signIn(result, replacing: former, at: Self.now())
+        new.userAgent = kind.rawValue
         if let former, !former.subject.isEmpty, former.subject != new.subject {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }

@@ -17,8 +17,8 @@ struct UnenrollCommand: ParsableCommand {
             Revokes the tokens at the provider (RFC 7009), and removes them, the profile's sites, the certificate that \
             the profile's EST service has issued, with its key and anchors, and the configuration profiles that the \
             sign-in has installed, from the home, even if the provider cannot be reached. If the command is interrupted, run it again. Your browser stays \
-            signed in: if the provider has a page to sign out there, the command offers to open it, or prints its \
-            address on a machine without a display or a terminal.
+            signed in, if you have used it: if the provider has a page to sign out there, the command offers to open \
+            it, or prints its address on a machine without a display or a terminal.
 
             EXAMPLES:
               countersign unenroll work
@@ -69,12 +69,14 @@ struct UnenrollCommand: ParsableCommand {
     /// Opens the page in the browser of the sign-in if the person agrees, and otherwise says where it is.
     private func signOut(at page: String, _ result: SignedOut) throws {
         let environment = ProcessInfo.processInfo.environment
-        let preferred = UserAgentKind.preferred(in: environment)
-        let kind = result.userAgent.flatMap(UserAgentKind.init) ?? preferred
+        let used = result.userAgent.flatMap(UserAgentKind.init)
         // These windows have taken their cookies with them.
-        guard kind != .systemPrivate, kind != .embedded else { return }
-        if kind == .system, preferred == .system, Confirmation.hasTerminal {
-            let question = "Your browser is still signed in. Open the provider's page to sign out?"
+        guard used != .systemPrivate, used != .embedded else { return }
+        // An earlier version, or an app, may have used a window.
+        let state = used == nil ? "your browser may still be signed in" : "your browser is still signed in"
+        if used != .device, UserAgentKind.preferred(in: environment) == .system, Confirmation.hasTerminal {
+            let sentence = state.prefix(1).uppercased() + state.dropFirst()
+            let question = "\(sentence). Open the provider's page to sign out?"
             guard try Confirmation(isGiven: false).asks(question) else { return }
             do throws(SignInError) {
                 return try SystemBrowser(environment: environment).open(page)
@@ -82,7 +84,7 @@ struct UnenrollCommand: ParsableCommand {
                 Console.warning(error.detail, hint: error.hint)
             }
         }
-        Console.log("info", "your browser is still signed in; this page ends that:")
+        Console.log("info", "\(state); this page ends that:")
         Console.write("\(page)\n", to: STDERR_FILENO)
     }
 
