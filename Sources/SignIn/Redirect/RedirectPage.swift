@@ -30,7 +30,8 @@ enum RedirectPage: CaseIterable, Equatable {
     /// The page itself.
     var response: [UInt8] { Self.response(200, text) }
 
-    /// Sends the browser to the page, so that its history does not contain the authorization response.
+    /// Sends the browser to the page, so that its window does not show the authorization response. The browser may
+    /// record that URL all the same; its code is used up by then, and of no use without the PKCE verifier.
     var redirect: [UInt8] {
         GeneratedResponse(status: 303, fields: [("Location", path)] + Self.fields).serialized()
     }
