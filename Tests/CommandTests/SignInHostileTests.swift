@@ -19,6 +19,8 @@ import Testing
         in bench: SignInSandbox, _ reason: String, _ body: () throws -> CommandResult
     ) throws {
         let before = try bench.status
+        let stored = try bench.stored
+        #expect(stored.signIns.count == 1 && stored.tokens.count == 1)
         let credentials = try bench.sandbox.succeed("credential", "list")
         let sites = try bench.sandbox.succeed("sites", "list")
         let result = try body()
@@ -30,6 +32,9 @@ import Testing
         for key in ["signedIn", "account", "expires", "issuer"] {
             #expect(before.first?[key] as? String == after.first?[key] as? String)
         }
+        // Not the tokens themselves: a failure would print them.
+        let isSame = try bench.stored == stored
+        #expect(isSame, "the stored tokens have changed")
         #expect(try bench.sandbox.succeed("credential", "list") == credentials)
         #expect(try bench.sandbox.succeed("sites", "list") == sites)
         let left = try FileManager.default.contentsOfDirectory(atPath: bench.file("home"))
@@ -137,6 +142,9 @@ import Testing
         #expect(try bench.sandbox.succeed("unenroll").contains("signed out"))
         #expect(
             bench.provider.requests.suffix(2) == ["POST /revoke refresh_token 200", "POST /revoke access_token 200"])
+        // The provider responds like that to any token.
+        let responses = bench.provider.revokedResponses.suffix(2).compactMap(\.self)
+        #expect(responses.count == 2 && responses.first == responses.last, "\(responses)")
     }
 
     @Test func aPortOfAnotherProcessIsNotUsed() throws {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignTestOrigin
+import CountersignVault
 import Foundation
 
 /// A home, a provider, and a browser that is a script around curl.
@@ -59,6 +61,19 @@ final class SignInSandbox: Sendable {
             input: try sandbox.folder.write("passphrase", passphrase), capture: file("serve"))
         _ = try server.line(after: "countersign: listening on ")
         return server
+    }
+
+    /// What the vault has of the sign-ins, with their tokens.
+    struct Stored: Equatable {
+        let signIns: [String: SignInRecord]
+        let tokens: [String: TokenCredential]
+    }
+
+    var stored: Stored {
+        get throws {
+            let vault = try SealedVault(home: sandbox.home).open { throw HarnessError("there is a passphrase") }
+            return Stored(signIns: vault.contents.signIns, tokens: vault.contents.tokens)
+        }
     }
 
     /// `countersign status --json`.

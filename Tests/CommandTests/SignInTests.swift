@@ -196,15 +196,15 @@ import Testing
     func aFaultOfTheProviderEndsTheSignIn(control: [String: any Sendable], reason: String) throws {
         let bench = try SignInSandbox()
         #expect(try bench.enroll().status == 0)
-        let before = TextFile.bytes(bench.file("home/vault"))
-        let signedIn = try bench.status[0]["signedIn"] as? String
+        let stored = try bench.stored
+        #expect(stored.signIns.count == 1 && stored.tokens.count == 1)
         try bench.provider.change(control)
         let result = try bench.enroll()
         #expect(result.status == 1 && result.error.contains("countersign: error: "), "\(result.said)")
         #expect(result.error.contains(reason), "\(result.said)")
         #expect(!result.said.contains("canary"), "\(result.said)")
-        #expect(try bench.status[0]["signedIn"] as? String == signedIn)
-        #expect(TextFile.bytes(bench.file("home/vault")).count == before.count)
+        let isSame = try bench.stored == stored
+        #expect(isSame, "the stored tokens have changed")
     }
 
     /// A redirect with another state is refused, and the right one is still accepted.

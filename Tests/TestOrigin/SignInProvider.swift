@@ -69,6 +69,16 @@ package final class SignInProvider: Sendable {
         }
     }
 
+    /// The numbers of the token responses with which the revoked tokens were issued; nil for a token that never was.
+    package var revokedResponses: [Int?] {
+        TextFile.lines(log).compactMap { line in
+            guard let entry = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+                entry["path"] as? String == "/revoke"
+            else { return nil }
+            return .some(entry["response"] as? Int)
+        }
+    }
+
     /// Whether the last request with each query had a session; by the names in the query.
     package var sessions: [String: Bool] {
         var found: [String: Bool] = [:]

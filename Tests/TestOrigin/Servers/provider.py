@@ -37,7 +37,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
 HOST is a name in a network of the server's own, whose loopback interface is down; the port is 443 then.
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. Writes one JSON object for
-each request to LOG. It has no secret: codes and tokens are replaced by their kind.
+each request to LOG. It has no secret: codes and tokens are replaced by their kind. `response` is the number of the
+token response with which a revoked token was issued.
 """
 
 import base64
@@ -85,6 +86,7 @@ class Provider(http.server.ThreadingHTTPServer):
         self.keys = [rsa.generate_private_key(65537, 2048) for _ in range(2)]
         self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
         self.revoked, self.sessions = [], set()
+        self.responses, self.response_of = 0, {}
         self.host = host or ("provider.test.localhost" if tls else "127.0.0.1")
 
     def set(self, control):
@@ -129,6 +131,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             entry["claims"], entry["client_info"] = form.get("claims"), form.get("client_info")
         if url.path == "/revoke":
             entry["hint"] = form.get("token_type_hint")
+            entry["response"] = self.server.response_of.get(form.get("token"))
         self.url, self.session = self.path, self.cookie() in self.server.sessions
         entry["session"] = self.session
         failure = self.server.control["fail"].get(url.path)
@@ -343,6 +346,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             padding = "x" * control.get("padding", 0)
             answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding
             self.server.refresh_tokens[answer["refresh_token"]] = (family, scope)
+        self.server.responses += 1
+        for name in ("access_token", "refresh_token"):
+            if name in answer:
+                self.server.response_of[answer[name]] = self.server.responses
         info = b64(json.dumps({"uid": "object-1", "utid": "tenant-1"}).encode())
         answer["client_info"] = info
         if "openid" in scope.split(" "):
