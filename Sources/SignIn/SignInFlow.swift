@@ -13,13 +13,19 @@ package struct SignInFlow: Sendable {
         /// A code for another device (RFC 8628).
         case device
 
-        /// `environment` is that of the programs that the agent starts.
-        package init(_ kind: UserAgentKind, environment: [String: String]) {
+        /// `environment` is that of the programs that the agent starts. The rest is for an embedded window, as in
+        /// ``EmbeddedAgent``.
+        package init(
+            _ kind: UserAgentKind, environment: [String: String], door: EmbeddedAgent.Door?,
+            cookies: SharedCookies? = nil, specialURLs: SpecialURLSupport? = nil
+        ) {
             self =
                 switch kind {
                 case .system: .browser(SystemBrowser(environment: environment))
                 case .systemPrivate: .browser(PrivateBrowser(environment: environment))
-                case .embedded: .browser(EmbeddedAgent(environment: environment, door: nil))
+                case .embedded:
+                    .browser(
+                        EmbeddedAgent(environment: environment, door: door, cookies: cookies, specialURLs: specialURLs))
                 case .device: .device
                 }
         }

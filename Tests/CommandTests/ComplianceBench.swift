@@ -12,9 +12,9 @@ final class ComplianceBench: Sendable {
     /// `requires`: the provider requires the policy from the beginning.
     init(
         _ script: [String: any Sendable] = [:], service own: [String: any Sendable] = [:],
-        control: [String: any Sendable] = [:], requires: Bool = true
+        control: [String: any Sendable] = [:], requires: Bool = true, isTLS: Bool = false
     ) throws {
-        service = try ComplianceServer(script)
+        service = try ComplianceServer(script, isTLS: isTLS)
         var control = control
         if requires { control["policy"] = service.policy }
         let compliance: [String: any Sendable] = ["url": service.url, "protapp": true].merging(own) { _, new in new }
@@ -22,7 +22,7 @@ final class ComplianceBench: Sendable {
             control,
             profile: [
                 "name": "work", "sites": ["https://api.corp.example"], "compliance_service": compliance,
-            ])
+            ], isTLS: isTLS)
     }
 
     /// From now on, the provider requires the policy, and it is not applied.

@@ -26,9 +26,9 @@ package final class ComplianceServer: Sendable {
         port = try Int(process.line(after: "listening ")) ?? 0
     }
 
-    private var base: String { isTLS ? "https://compliance.test.localhost:\(port)" : "http://127.0.0.1:\(port)" }
+    package var origin: String { isTLS ? "https://compliance.test.localhost:\(port)" : "http://127.0.0.1:\(port)" }
 
-    package var url: String { base + "/compliance" }
+    package var url: String { origin + "/compliance" }
 
     /// Changes the service's behaviour from the next request on.
     package func change(_ control: [String: any Sendable]) throws {
@@ -36,14 +36,14 @@ package final class ComplianceServer: Sendable {
             Tool.path("curl"),
             [
                 "-q", "-sS", "-k", "--noproxy", "*", "--resolve", "compliance.test.localhost:\(port):127.0.0.1",
-                "--data-binary", try Self.json(control), base + "/control",
+                "--data-binary", try Self.json(control), origin + "/control",
             ], in: folder)
         guard done.status == 0 else { throw HarnessError("the service did not change: \(done.said)") }
     }
 
     /// A request that the service has received.
     package struct Request: Decodable, Sendable {
-        /// `remediate`, `status` or `page`.
+        /// `remediate`, `status`, `page`, or `challenge` for a page without the password that it requires.
         package let action: String
         package let language: String?
         package let token: Bool?

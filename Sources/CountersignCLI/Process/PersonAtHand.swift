@@ -42,7 +42,7 @@ struct PersonAtHand: Sendable {
     /// A window of our own needs a proxy that belongs to the command.
     private func agent(_ kind: UserAgentKind) -> SignInFlow.Agent? {
         switch kind {
-        case .system, .systemPrivate: hasDisplay ? SignInFlow.Agent(kind, environment: environment) : nil
+        case .system, .systemPrivate: hasDisplay ? SignInFlow.Agent(kind, environment: environment, door: nil) : nil
         case .device: Self.hasTerminal ? .device : nil
         case .embedded: nil
         }

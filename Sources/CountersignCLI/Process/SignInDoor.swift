@@ -6,18 +6,29 @@ import CountersignChallenges
 import CountersignSignIn
 import FoundationEssentials
 
-/// The proxy of a sign-in window, which answers the challenges of listed sites: in the home's running server if that
-/// has the vault open, else in this process.
-struct SignInDoor {
+/// The proxy of a window for a sign-in or for its compliance service, which answers the challenges of listed sites: in
+/// the home's running server if that has the vault open, else in this process.
+struct SignInDoor: Sendable {
     /// What the window has to know.
     let door: EmbeddedAgent.Door
     /// In this process.
     private let own: WindowProxy?
     private let server: ServerProxy?
 
-    /// Starts the proxy. `access` remembers the passphrase if this process has asked for it already. `isOwn`: in this
-    /// process, because the running server neither reports responses nor proves the device to pages.
-    static func open(_ home: Home, _ access: VaultAccess, isOwn: Bool = false) async throws -> SignInDoor {
+    /// Starts the proxy for the profile's pages; returns nil if the agent shows them without one. `access` remembers
+    /// the passphrase if this process has asked for it already. `managesDevice`: the pages may manage the device.
+    static func open(
+        for profile: SignInProfile, in agent: UserAgentKind, _ home: Home, _ access: VaultAccess,
+        managesDevice: Bool = false
+    ) async throws -> SignInDoor? {
+        // WebKit sends no plain http through a proxy with a password.
+        guard agent == .embedded, profile.transport == .secure else { return nil }
+        // The running server neither reports responses nor proves the device to pages.
+        let isOwn = try managesDevice || provesDevice(profile, in: home)
+        return try await open(home, access, isOwn: isOwn)
+    }
+
+    private static func open(_ home: Home, _ access: VaultAccess, isOwn: Bool) async throws -> SignInDoor {
         try ClientTrust(home: home, access: access).writeBundle()
         if !isOwn, let server = try serverProxy(home, access) {
             let door = WindowProxy.door(server.address, server.token, try WindowProxy.bundle(of: home))
@@ -33,17 +44,20 @@ struct SignInDoor {
     }
 
     /// Whether pages of the profile's own hosts may ask for this device's certificate.
-    static func provesDevice(_ profile: SignInProfile, in home: Home) throws -> Bool {
+    private static func provesDevice(_ profile: SignInProfile, in home: Home) throws -> Bool {
         let sites = try home.sites()
-        return ([profile.issuer.url.origin] + profile.navigationOrigins).contains { origin in
+        let origins = [profile.issuer.url.origin] + profile.navigationOrigins + (profile.compliance?.pageOrigins ?? [])
+        return origins.contains { origin in
             if case .answer(let rule) = sites.verdict(for: origin) { rule.answer.contains(.pkeyauth) } else { false }
         }
     }
 
-    /// Stops the proxy.
+    /// Stops the proxy, also in a task that was cancelled.
     func close() async {
-        await own?.stop()
-        _ = server?.end()
+        await Task.detached { [self] in
+            await own?.stop()
+            _ = server?.end()
+        }.value
     }
 
     /// Starts another proxy, which reports the responses to the pages of the sign-in's window.

@@ -12,6 +12,7 @@ JSON object:
     restart       wants programs to start again
     raw           the body of every reply, with "type" and "status"
     page          the address of the page, in place of the service's own
+    basic         "user:password" that the service's own page requires
     repeat        how often "raw" is repeated
 
 Says nothing about anybody before that person has opened the page of the session, or without the verifier of whoever has
@@ -76,8 +77,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def reply(self, status, body, kind):
+    def reply(self, status, body, kind, **fields):
         self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
@@ -152,8 +155,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
         session = dict(urllib.parse.parse_qsl(url.query)).get("session")
+        basic = self.server.control.get("basic")
+        expected = "Basic " + base64.b64encode((basic or "").encode()).decode()
+        isPermitted = not basic or self.headers.get("Authorization") == expected
         with self.server.lock:
-            self.server.log_file.write(json.dumps({"action": "page"}) + "\n")
+            self.server.log_file.write(json.dumps({"action": "page" if isPermitted else "challenge"}) + "\n")
+        if not isPermitted:
+            return self.reply(401, b"no", "text/plain", WWW_Authenticate='Basic realm="portal"')
         if url.path != "/page" or session not in self.server.sessions:
             return self.reply(404, b"nothing here", "text/plain")
         # Everybody who opens the page signs in there.

@@ -130,12 +130,8 @@ extension SignInAgent {
         specialURLs: SpecialURLSupport? = nil
     ) throws(SignInError) -> SignInFlow.Agent {
         if case .custom(let agent) = self { return .browser(AppUserAgent(agent: agent)) }
-        guard let kind = try kind(for: plan, environment: environment), kind != .embedded else {
-            return .browser(
-                EmbeddedAgent(
-                    environment: environment, door: window?.proxy?.door, cookies: window?.cookies,
-                    specialURLs: specialURLs))
-        }
-        return SignInFlow.Agent(kind, environment: environment)
+        return SignInFlow.Agent(
+            try kind(for: plan, environment: environment) ?? .embedded, environment: environment,
+            door: window?.proxy?.door, cookies: window?.cookies, specialURLs: specialURLs)
     }
 }

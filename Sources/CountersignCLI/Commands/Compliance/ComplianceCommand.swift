@@ -123,18 +123,21 @@ struct ComplianceCommand: AsyncParsableCommand {
         func run() async throws {
             let interrupts = Interrupts()
             let home = try homeOption.located()
-            let session = try VaultAccess(home: home, secrets: secrets.input).session()
+            // The proxy of an embedded window needs the passphrase, too.
+            let access = VaultAccess(home: home, secrets: secrets.input, remembered: RememberedPassphrase())
+            let session = try access.session()
             let signIns = try session.signIns(.listSignIns)
             let name = try name ?? UnenrollCommand.only(signIns)
             let environment = ProcessInfo.processInfo.environment
             let source = signIns.first { $0.name == name }?.profileText
             let profile = try source.map { try SignInProfile(Array($0.utf8)) }
             let kind = userAgent ?? profile?.userAgent ?? UserAgentKind.preferred(in: environment)
-            let pages = CompliancePages(profile, kind, environment, limit: .seconds(timeout))
             let languages = PreferredLanguages.field(in: environment)
             // A person is asked only if there is something to do.
             var isSilent = true
+            var door: SignInDoor?
             while true {
+                let pages = CompliancePages(profile, kind, environment, door, limit: .seconds(timeout))
                 let operation = VaultOperation.remediateCompliance(
                     name: name, isSilent: isSilent, languages: languages, seconds: Int64(timeout))
                 let result = Result {
@@ -153,6 +156,9 @@ struct ComplianceCommand: AsyncParsableCommand {
                     session.refreshServer()
                     if report.status == ComplianceStatus.interactionRequired.name, isSilent, !silent {
                         isSilent = false
+                        if let profile {
+                            door = try await SignInDoor.open(for: profile, in: kind, home, access)
+                        }
                         continue
                     }
                     try Self.show(report, name)
@@ -217,18 +223,23 @@ extension ListedCompliance {
     fileprivate var text: String { title.isEmpty ? message : "\(title): \(message)" }
 }
 
-/// Opens the pages of a compliance service for a command.
+/// Opens the page of a compliance service for a command, and ends the window's proxy with it.
 final class CompliancePages: Sendable {
     private let profile: SignInProfile?
     private let kind: UserAgentKind
     private let environment: [String: String]
+    private let door: SignInDoor?
     private let limit: Duration
     private let state = Mutex<(task: Task<Void, Never>?, wasClosed: Bool)>((nil, false))
 
-    init(_ profile: SignInProfile?, _ kind: UserAgentKind, _ environment: [String: String], limit: Duration) {
+    init(
+        _ profile: SignInProfile?, _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?,
+        limit: Duration
+    ) {
         self.profile = profile
         self.kind = kind
         self.environment = environment
+        self.door = door
         self.limit = limit
     }
 
@@ -240,26 +251,35 @@ final class CompliancePages: Sendable {
         guard let profile, let service = profile.compliance,
             let url = try? EndpointURL(text, "the page", profile.transport), service.pageOrigins.contains(url.origin)
         else { return }
-        let agent = SignInFlow.Agent(kind, environment: environment)
+        let agent = SignInFlow.Agent(kind, environment: environment, door: door?.door)
         let reporter = SignInReporter(isJSON: false, agent: kind, readsAddress: false)
         let show = ComplianceFlow.show(in: agent, for: profile, limit: limit, report: reporter.report)
         let task = Task.detached { [self] in
             do {
                 try await show(url)
             } catch {
-                guard !Task.isCancelled else { return }
-                if (error as? SignInError)?.code == .cancelled { return state.withLock { $0.wasClosed = true } }
-                for diagnostic in Diagnostic.all(in: error) {
-                    Console.warning(diagnostic.message, hint: diagnostic.hint)
-                }
+                failed(with: error)
             }
+            await door?.close()
         }
         state.withLock { $0.task = task }
     }
 
+    private func failed(with error: any Error) {
+        guard !Task.isCancelled else { return }
+        if (error as? SignInError)?.code == .cancelled { return state.withLock { $0.wasClosed = true } }
+        for diagnostic in Diagnostic.all(in: error) {
+            Console.warning(diagnostic.message, hint: diagnostic.hint)
+        }
+    }
+
+    /// Closes the page if it is open.
     func close() async {
-        let task = state.withLock { $0.task }
-        task?.cancel()
-        await task?.value
+        guard let task = state.withLock({ $0.task }) else {
+            await door?.close()
+            return
+        }
+        task.cancel()
+        await task.value
     }
 }

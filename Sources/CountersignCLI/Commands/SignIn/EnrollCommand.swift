@@ -130,16 +130,13 @@ struct EnrollCommand: AsyncParsableCommand {
         }
         var nextLine: (@Sendable () async -> String?)?
         if kind != .embedded, let lines = TerminalLines() { nextLine = { await lines.next() } }
-        // WebKit sends no plain http through a proxy with a password.
-        let isBehindDoor = kind == .embedded && profile.transport == .secure
         let managesDevice = kind == .embedded && profile.specialURLs != nil
         if profile.specialURLs != nil, !managesDevice {
             Console.warning(
                 "only the user agent embedded understands URLs for device management: the provider's pages may get "
                     + "stuck", hint: "use --user-agent embedded")
         }
-        let isOwn = try managesDevice || SignInDoor.provesDevice(profile, in: home)
-        let door = try await isBehindDoor ? SignInDoor.open(home, access, isOwn: isOwn) : nil
+        let door = try await SignInDoor.open(for: profile, in: kind, home, access, managesDevice: managesDevice)
         let cookies = kind == .embedded ? profile.session.map { vault.cookies(of: $0) } : nil
         // The terminal is read when the question comes: profiles and pages ask there, too.
         let choose: @Sendable ([String]) async -> Int? = { names in await Self.accountChoice()?(names) }
@@ -148,15 +145,17 @@ struct EnrollCommand: AsyncParsableCommand {
         let installer = SignInProfileInstaller(session: vault, home: home, signIn: plan.name)
         let support = await managesDevice ? specialURLSupport(for: plan, door, transfer, installer) : nil
         let flow = SignInFlow(
-            profile, client: client, agent: Self.agent(kind, environment, door, cookies, support),
-            limit: .seconds(timeout),
-            now: Self.now, nextLine: nextLine, answer: PageAnswers.answer, report: reporter.report)
+            profile, client: client,
+            agent: SignInFlow.Agent(
+                kind, environment: environment, door: door?.door, cookies: cookies, specialURLs: support),
+            limit: .seconds(timeout), now: Self.now, nextLine: nextLine, answer: PageAnswers.answer,
+            report: reporter.report)
         let languages = PreferredLanguages.field(in: environment)
         let remediation = ComplianceFlow(
             profile, client: client, languages: languages, limit: .seconds(timeout), now: Self.now)
         let show = ComplianceFlow.show(
-            in: Self.agent(kind, environment, door, nil, nil), for: profile, limit: .seconds(timeout),
-            report: SignInReporter(isJSON: events, agent: kind, readsAddress: false).report)
+            in: SignInFlow.Agent(kind, environment: environment, door: door?.door), for: profile,
+            limit: .seconds(timeout), report: SignInReporter(isJSON: events, agent: kind, readsAddress: false).report)
         let result: SignInResult
         do {
             result = try await interrupts.cancelling {
@@ -331,15 +330,6 @@ struct EnrollCommand: AsyncParsableCommand {
         let opened = try access.session(creates: true)
         session = opened
         return try opened.signIns(.listSignIns).first { $0.name == profile }
-    }
-
-    private static func agent(
-        _ kind: UserAgentKind, _ environment: [String: String], _ door: SignInDoor?, _ cookies: SharedCookies?,
-        _ support: SpecialURLSupport?
-    ) -> SignInFlow.Agent {
-        guard kind == .embedded else { return SignInFlow.Agent(kind, environment: environment) }
-        return .browser(
-            EmbeddedAgent(environment: environment, door: door?.door, cookies: cookies, specialURLs: support))
     }
 
     /// Stores the session that the person has now at the provider. The sign-in is complete without it.
