@@ -24,12 +24,14 @@ import class CountersignCryptography.Secret
 
         /// The program signs in as a person does, through the window's proxy and with the window's certificates alone.
         init(
-            isListed: Bool = true, challenges: Bool = true, locked: Bool = false, throughController: Bool = false
+            isListed: Bool = true, challenges: Bool = true, locked: Bool = false, throughController: Bool = false,
+            control: [String: any Sendable] = [:], others: [String] = []
         ) throws {
-            let basic = "\(LibraryHome.user):\(LibraryHome.password)"
-            provider = try SignInProvider(challenges ? ["basic": basic] : [:], isTLS: true)
+            let own: [String: any Sendable] = challenges ? ["basic": Self.basic] : [:]
+            provider = try SignInProvider(control.merging(own) { _, new in new }, isTLS: true)
+            let listed = (isListed ? [provider.issuer] : []) + others
             home = try LibraryHome(
-                isListed ? "\(provider.issuer) answer=basic\n" : "", anchors: [try TestPKI.shared.originAnchor],
+                listed.map { "\($0) answer=basic\n" }.joined(), anchors: [try TestPKI.shared.originAnchor],
                 openedBy: locked ? .passphrase(Secret(utf8: LibraryHome.passphrase)) : .file)
             let program = try home.folder.write(
                 program: "webview",
@@ -61,6 +63,8 @@ import class CountersignCryptography.Secret
                 }
             }
         }
+
+        static let basic = "\(LibraryHome.user):\(LibraryHome.password)"
 
         private static let cookie = """
             {"domain":"provider.test.localhost","httpOnly":true,"name":"sid","path":"/","sameSite":"strict",\
@@ -126,6 +130,36 @@ import class CountersignCryptography.Secret
             let cookies = vault.contents.sessions.values.flatMap(\.cookies)
             #expect(cookies.map { "\($0.name)=\($0.value.utf8Text ?? "")" } == ["sid=kanarie-sid"])
         }
+    }
+
+    /// Before the first token, and after it. The page's window gets no cookies of the sign-in.
+    @Test(.timeLimit(.minutes(2)), arguments: [false, true], [false, true])
+    func aCompliancePageThatChallengesIsAnswered(throughController: Bool, isSignedIn: Bool) async throws {
+        let service = try ComplianceServer(["basic": Bench.basic], isTLS: true)
+        let bench = try Bench(
+            isListed: false, challenges: false, throughController: throughController,
+            control: isSignedIn ? [:] : ["policy": service.policy], others: [service.origin])
+        let compliance: [String: any Sendable] = ["url": service.url]
+        let session: [String: any Sendable] = [
+            "group": "corp", "host": "provider.test.localhost", "cookies": ["sid"],
+        ]
+        let enrollment = try bench.enrollment(["compliance_service": compliance, "session": session])
+        if isSignedIn {
+            try await enrollment.signIn(with: .embedded)
+        } else {
+            await #expect(throws: ChallengeError.self) { try await enrollment.signIn(with: .embedded) }
+        }
+        let result = try await ComplianceManager(bench.signIns).remediate(
+            accountID: isSignedIn ? "object-1" : "jdoe@acme.example", silent: false, with: .embedded)
+        #expect(result.status == .compliant, "\(result) \(bench.curl)")
+        #expect(service.requests.map(\.action) == ["remediate", "challenge", "page", "status"], "\(bench.curl)")
+        let opening = try #require(bench.heard.last { $0.contains(#""open""#) })
+        #expect(opening.contains(service.origin) && !opening.contains("kanarie-sid"))
+        // The proxy ends with the page.
+        let port = try #require(opening.firstMatch(of: /@127\.0\.0\.1:([0-9]+)/)?.1)
+        let late = try Command.run(
+            Tool.path("curl"), ["-q", "-sS", "--noproxy", "*", "http://127.0.0.1:\(port)/"], in: bench.home.folder)
+        #expect(late.status == 7, "\(late.said)")
     }
 
     private final class Listening: InteractiveWebviewHandler {

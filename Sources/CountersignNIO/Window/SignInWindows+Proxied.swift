@@ -8,7 +8,7 @@ extension SignInWindows {
     /// only programs that your process has started and that know its password. A provider with an http URL is reached
     /// directly.
     ///
-    /// The first sign-in with such a window creates the home's interception CA.
+    /// The first such window creates the home's interception CA.
     public static let proxied = SignInWindows { keeper, isTemporary, renewals, logger in
         let proxy = try await WindowProxy.start(
             keeper, isTemporary: isTemporary, renewals: renewals, logger: logger)

@@ -189,7 +189,7 @@ public final class ComplianceManager: Sendable {
         } catch {
             throw ChallengeError(signingIn: error)
         }
-        let pages = try Pages(plan, agent, signIns.environment)
+        let pages = Pages(plan.profile, show: try show(for: plan, in: agent))
         let operation = VaultOperation.remediateCompliance(
             name: found.name, isSilent: silent, languages: languages,
             seconds: ComplianceFlow.usualLimit.components.seconds)
@@ -204,7 +204,7 @@ public final class ComplianceManager: Sendable {
                 return report
             }
             await pages.close()
-            if case .failed(let reason) = pages.end { throw ChallengeError(.userAgentFailed, reason) }
+            if let failure = pages.failure { throw failure }
             return ending(report, accountID, found.name)
         } catch {
             await pages.close()
@@ -221,20 +221,16 @@ public final class ComplianceManager: Sendable {
             let flow = ComplianceFlow(
                 profile, client: try signIns.client(), languages: languages, now: ChallengeController.now)
         else { throw ChallengeError(.profileFaulty, "the profile names no compliance service") }
-        let resolved: SignInFlow.Agent
-        do {
-            resolved = try agent.resolved(for: plan, environment: signIns.environment)
-        } catch {
-            throw ChallengeError(signingIn: error)
-        }
-        let show = ComplianceFlow.show(in: resolved, for: profile, report: { _ in })
+        let show = try show(for: plan, in: agent)
         let failure = Mutex<ChallengeError?>(nil)
         let watched: ComplianceFlow.Show = { url in
             do {
                 try await show(url)
             } catch {
                 let converted = ChallengeError(signingIn: error)
-                if converted.code == .userAgentFailed { failure.withLock { $0 = converted } }
+                if !Task.isCancelled, error is ChallengeError || converted.code == .userAgentFailed {
+                    failure.withLock { $0 = converted }
+                }
                 throw error
             }
         }
@@ -245,6 +241,31 @@ public final class ComplianceManager: Sendable {
         return ending(ComplianceReport(outcome), accountID, plan.name)
     }
 
+    /// Shows a page of the sign-in's service in the agent. A window's proxy ends with it. Throws ``ChallengeError`` if
+    /// the agent cannot be used, or if there is no proxy for it.
+    private func show(for plan: SignInPlan, in agent: SignInAgent) throws -> ComplianceFlow.Show {
+        let kind: UserAgentKind?
+        do {
+            kind = try agent.kind(for: plan, environment: signIns.environment)
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+        return { [signIns] url in
+            let window: SignInWindow?
+            do {
+                window = kind == .embedded ? try await signIns.window(for: plan, sharesSession: false) : nil
+            } catch {
+                throw ChallengeError(signingIn: error)
+            }
+            try await SignInWindow.closing(window) {
+                // The remediation may have ended meanwhile.
+                try Task.checkCancellation()
+                let resolved = try agent.resolved(for: plan, environment: signIns.environment, window: window)
+                try await ComplianceFlow.show(in: resolved, for: plan.profile, report: { _ in })(url)
+            }
+        }
+    }
+
     private func ending(_ report: ComplianceReport, _ accountID: String, _ name: String) -> Ending {
         Ending(result: ComplianceResult(report, accountID: accountID, name: name), restarts: report.restarts)
     }
@@ -252,33 +273,31 @@ public final class ComplianceManager: Sendable {
     /// The page of a remediation, in the agent.
     private final class Pages: Sendable {
         private let profile: SignInProfile
-        private let agent: SignInFlow.Agent
-        private let state = Mutex<(task: Task<Void, Never>?, end: PageEnd?)>((nil, nil))
+        private let show: ComplianceFlow.Show
+        private let state = Mutex<(task: Task<Void, Never>?, end: PageEnd?, failure: ChallengeError?)>((nil, nil, nil))
 
-        init(_ plan: SignInPlan, _ agent: SignInAgent, _ environment: [String: String]) throws {
-            profile = plan.profile
-            do {
-                self.agent = try agent.resolved(for: plan, environment: environment)
-            } catch {
-                throw ChallengeError(signingIn: error)
-            }
+        init(_ profile: SignInProfile, show: @escaping ComplianceFlow.Show) {
+            self.profile = profile
+            self.show = show
         }
 
         var end: PageEnd? { state.withLock { $0.end } }
+        /// Why the page could not be shown.
+        var failure: ChallengeError? { state.withLock { $0.failure } }
 
         func open(_ text: String) {
             guard let url = try? EndpointURL(text, "the page", profile.transport),
                 profile.compliance?.pageOrigins.contains(url.origin) == true
             else { return }
-            let show = ComplianceFlow.show(in: agent, for: profile, report: { _ in })
             let task = Task.detached { [self] in
                 do {
                     try await show(url)
                 } catch {
                     guard !Task.isCancelled else { return }
-                    let isClosed = (error as? SignInError)?.code == .cancelled
-                    let end = isClosed ? PageEnd.closed : .failed(Diagnostic.all(in: error)[0].message)
-                    state.withLock { $0.end = end }
+                    if (error as? SignInError)?.code == .cancelled { return state.withLock { $0.end = .closed } }
+                    let reason = Diagnostic.all(in: error)[0].message
+                    let failure = (error as? ChallengeError) ?? ChallengeError(.userAgentFailed, reason)
+                    state.withLock { ($0.end, $0.failure) = (.failed(reason), failure) }
                 }
             }
             state.withLock { $0.task = task }

@@ -87,7 +87,7 @@ public final class Enrollment: Sendable {
             let former = try await prepare()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
             do {
-                let result = try await closing(window) {
+                let result = try await SignInWindow.closing(window) {
                     try await flow(agent, timeout, transfer, window).run()
                 }
                 return try await store(result, replacing: former, cookies: window?.cookies, kind)
@@ -118,7 +118,7 @@ public final class Enrollment: Sendable {
             let former = try await prepare()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
             do {
-                let (response, flow) = try await closing(window) {
+                let (response, flow) = try await SignInWindow.closing(window) {
                     let flow = try self.flow(agent, timeout, transfer, window)
                     return (try await flow.authorize(), flow)
                 }
@@ -175,18 +175,6 @@ public final class Enrollment: Sendable {
                 specialURLs: specialURLSupport(transfer, window?.proxy)), limit: timeout,
             now: ChallengeController.now,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
-    }
-
-    /// Runs `body`, and closes what the window had.
-    private func closing<Value>(_ window: SignInWindow?, _ body: () async throws -> Value) async throws -> Value {
-        do {
-            let value = try await body()
-            await window?.close()
-            return value
-        } catch {
-            await window?.close()
-            throw error
-        }
     }
 
     private func former() async throws -> ListedSignIn? {

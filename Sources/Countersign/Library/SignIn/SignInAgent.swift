@@ -126,7 +126,7 @@ extension SignInAgent {
 
     /// The agent of the flow. Throws as ``kind(for:environment:)`` does. `window` is for a window.
     func resolved(
-        for plan: SignInPlan, environment: [String: String], window: SignInWindow? = nil,
+        for plan: SignInPlan, environment: [String: String], window: SignInWindow?,
         specialURLs: SpecialURLSupport? = nil
     ) throws(SignInError) -> SignInFlow.Agent {
         if case .custom(let agent) = self { return .browser(AppUserAgent(agent: agent)) }

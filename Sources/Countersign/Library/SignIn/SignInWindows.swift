@@ -4,7 +4,7 @@ package import CountersignChallenges
 package import CountersignSignIn
 package import Logging
 
-/// How the windows of sign-ins reach servers; see ``SignInAgent/embedded``.
+/// How the windows of sign-ins and of their compliance services reach servers; see ``SignInAgent/embedded``.
 ///
 /// The product `CountersignNIO` has another way: with its `SignInWindows.proxied`, the requests of a window go through
 /// a proxy of your process. Pass it to ``SignIns``.

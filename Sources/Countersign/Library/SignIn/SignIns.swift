@@ -155,10 +155,10 @@ public final class SignIns: Sendable {
 
     // MARK: Windows
 
-    /// What a window needs to sign the person in. The vault must have been opened. Throws ``ChallengeError`` with the
-    /// codes of the home and the vault.
-    func window(for plan: SignInPlan) async throws -> SignInWindow {
-        let cookies = try await cookies(of: plan.profile)
+    /// What a window needs to sign the person in, or without `sharesSession` to show another page of the profile. The
+    /// vault must have been opened.
+    func window(for plan: SignInPlan, sharesSession: Bool = true) async throws -> SignInWindow {
+        let cookies = try await sharesSession ? cookies(of: plan.profile) : nil
         // WebKit sends no plain http through a proxy with a password.
         guard let start = windows.start, plan.profile.transport == .secure else {
             return SignInWindow(proxy: nil, cookies: cookies)
@@ -195,7 +195,7 @@ public final class SignIns: Sendable {
     }
 }
 
-/// What a window has for one sign-in.
+/// What a window has for one sign-in or one page.
 struct SignInWindow: Sendable {
     /// Nil if the window's connections are direct.
     let proxy: SignInWindows.Proxy?
@@ -204,8 +204,20 @@ struct SignInWindow: Sendable {
     /// What follows the end of the proxy.
     var ended: @Sendable () async -> Void = {}
 
+    /// Runs `body`, and closes what the window had.
+    static func closing<Value>(_ window: SignInWindow?, _ body: () async throws -> Value) async throws -> Value {
+        do {
+            let value = try await body()
+            await window?.close()
+            return value
+        } catch {
+            await window?.close()
+            throw error
+        }
+    }
+
     /// Stops the proxy, also in a task that was cancelled.
-    func close() async {
+    private func close() async {
         await Task.detached { [self] in
             await proxy?.stop()
             await ended()
