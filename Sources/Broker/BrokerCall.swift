@@ -52,12 +52,21 @@ package struct BrokerClientApp: Equatable, Sendable {
     /// The URL of the tenant: `https://login.microsoftonline.com/common`.
     package let authority: String
     package let scopes: [String]
+    /// A JSON object: what the tokens have to say (OpenID Connect Core §5.5).
+    package let claims: String?
+    /// Sent as they are with each authorization request, by name.
+    package let parameters: [String: String]
 
-    package init(identifier: String, redirectURI: String, authority: String, scopes: [String]) {
+    package init(
+        identifier: String, redirectURI: String, authority: String, scopes: [String], claims: String? = nil,
+        parameters: [String: String] = [:]
+    ) {
         self.identifier = identifier
         self.redirectURI = redirectURI
         self.authority = authority
         self.scopes = scopes
+        self.claims = claims
+        self.parameters = parameters
     }
 
     /// The browser that the cookie for navigation requests is for. The broker issues it to this client only.
@@ -84,10 +93,10 @@ extension BrokerCall {
 
     /// Tokens without a person. With `renewing`, others than that access token.
     package static func token(
-        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil, renewing: Secret? = nil
+        for app: BrokerClientApp, of account: BrokerAccount, renewing: Secret? = nil
     ) -> BrokerCall {
         let parameters = parameters(
-            .silent, app, account, claims: claims,
+            .silent, app, account,
             more: renewing.map { [("accessTokenToRenew", JSONValue(.secret($0)))] } ?? [])
         return BrokerCall(
             .acquireTokenSilently, .object([("account", account.object), ("authParameters", parameters)]))
@@ -95,10 +104,10 @@ extension BrokerCall {
 
     /// Tokens after the broker has asked the person, in a window of its own. Without an account, the person chooses.
     package static func interactiveToken(
-        for app: BrokerClientApp, of account: BrokerAccount?, claims: String? = nil, prompt: String? = nil
+        for app: BrokerClientApp, of account: BrokerAccount?, prompt: String? = nil
     ) -> BrokerCall {
         let parameters = parameters(
-            .interactive, app, account, claims: claims, more: prompt.map { [("prompt", .text($0))] } ?? [])
+            .interactive, app, account, more: prompt.map { [("prompt", .text($0))] } ?? [])
         let accounts = account.map { [("account", $0.object)] } ?? []
         return BrokerCall(
             .acquireTokenInteractively, .object(accounts + [("authParameters", parameters)]), limit: nil)
@@ -122,16 +131,17 @@ extension BrokerCall {
     }
 
     private static func parameters(
-        _ authorization: Authorization, _ app: BrokerClientApp, _ account: BrokerAccount?, claims: String? = nil,
+        _ authorization: Authorization, _ app: BrokerClientApp, _ account: BrokerAccount?,
         more: [(String, JSONValue)] = []
     ) -> JSONValue {
         var members: [(String, JSONValue)] = []
         if let account { members.append(("account", account.object)) }
-        members.append(("additionalQueryParametersForAuthorization", .object([])))
+        let additional = app.parameters.sorted { $0.key < $1.key }.map { ($0.key, JSONValue.text($0.value)) }
+        members.append(("additionalQueryParametersForAuthorization", .object(additional)))
         members.append(("authority", .text(app.authority)))
         members.append(("authorizationType", JSONValue(.integer(authorization.rawValue))))
         members.append(("clientId", .text(app.identifier)))
-        if let claims { members.append(("decodedClaims", .text(claims))) }
+        if let claims = app.claims { members.append(("decodedClaims", .text(claims))) }
         members.append(("redirectUri", .text(app.redirectURI)))
         members.append(("requestedScopes", JSONValue(.array(app.scopes.map { .text($0) }))))
         if let account { members.append(("username", .text(account.username))) }

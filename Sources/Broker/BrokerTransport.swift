@@ -37,18 +37,18 @@ package struct Broker: Sendable {
 
     /// Tokens without a person. With `renewing`, others than that access token.
     package func token(
-        for app: BrokerClientApp, of account: BrokerAccount, claims: String? = nil, renewing: Secret? = nil
+        for app: BrokerClientApp, of account: BrokerAccount, renewing: Secret? = nil
     ) async throws(BrokerError) -> BrokerToken {
-        try await reply(to: .token(for: app, of: account, claims: claims, renewing: renewing)).token()
+        try await reply(to: .token(for: app, of: account, renewing: renewing)).token()
     }
 
     /// Tokens after the person has signed in, in a window of the broker. Waits as long as that takes. If the task is
     /// cancelled, the window stays: the request of `cancelInteractiveFlow` is not known, and another program has seen
     /// the broker end after that call.
     package func interactiveToken(
-        for app: BrokerClientApp, of account: BrokerAccount?, claims: String? = nil
+        for app: BrokerClientApp, of account: BrokerAccount?, prompt: String? = nil
     ) async throws(BrokerError) -> BrokerToken {
-        try await reply(to: .interactiveToken(for: app, of: account, claims: claims)).token()
+        try await reply(to: .interactiveToken(for: app, of: account, prompt: prompt)).token()
     }
 
     /// The header for a navigation request to `url`.

@@ -195,8 +195,14 @@ package struct SignInProfile: Sendable {
         }
     }
 
-    /// The same profile, with more scopes to ask for. Throws `configuration` for one that cannot be sent.
+    /// The same profile, with more scopes to ask for. Throws `configuration` for one that cannot be sent, or that the
+    /// identity broker would not ask for again.
     package func adding(scopes: [String]) throws(OAuthError) -> SignInProfile {
+        guard !usesBroker || scopes.allSatisfy(request.scopes.contains) else {
+            throw OAuthError(
+                .configuration, .profile, "the identity broker renews tokens for the profile's scopes only",
+                hint: "ask the organisation for a profile with this scope")
+        }
         var profile = self
         profile.request = try request.adding(scopes: scopes)
         return profile

@@ -42,12 +42,17 @@ import Testing
     }
 
     @Test func anInteractiveRequestHasNoTimeLimit() throws {
-        let call = BrokerCall.interactiveToken(for: Self.app, of: nil, claims: #"{"a":1}"#, prompt: "login")
+        let app = BrokerClientApp(
+            identifier: "app", redirectURI: "https://app.example/", authority: "https://login.example/common",
+            scopes: [], claims: #"{"a":1}"#, parameters: ["acr_values": "mfa"])
+        let call = BrokerCall.interactiveToken(for: app, of: nil, prompt: "login")
         #expect(call.method == .acquireTokenInteractively && call.limit == nil)
         let parameters = try #require(call.request["authParameters"])
         #expect(parameters["authorizationType"] == JSONValue(.integer(6)))
         #expect(parameters["decodedClaims"] == JSONValue(.string(#"{"a":1}"#)))
         #expect(parameters["prompt"] == JSONValue(.string("login")))
+        let additional = parameters["additionalQueryParametersForAuthorization"]
+        #expect(additional?["acr_values"] == JSONValue(.string("mfa")))
         #expect(parameters["account"] == nil && parameters["username"] == nil && call.request["account"] == nil)
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignTestOrigin
+import CountersignVault
 import Testing
 
 @testable import Countersign
@@ -57,6 +59,29 @@ struct LibraryBrokerTests {
         let signIn = try await bench.enrollment().signIn(account: "b@corp.example")
         #expect(signIn.account == "b@corp.example" && signIn.subject == "uid.utid" && signIn.isRenewable)
         #expect(try await bench.signIns.all() == [signIn])
+    }
+
+    @Test func theBrokerIsToldWhatTheProfileWants() async throws {
+        let bench = try Bench(["getAccounts": Self.accounts("b@corp.example"), "acquireTokenSilently": Self.token])
+        let text = """
+            {"name": "work", "issuer": "https://login.invalid/tenant/v2.0", "client_id": "app", "broker": true,
+             "scopes": ["api"], "sites": ["https://git.corp.example"], "parameters": {"acr_values": "mfa"},
+             "compliance_service": {"url": "https://mdm.invalid/", "protapp": true}}
+            """
+        let profile = try EnrollmentProfile(Array(text.utf8), source: "a test")
+        _ = try await bench.signIns.enrollment(profile).signIn()
+        let call = try #require(bench.broker.calls.last { $0.method == "acquireTokenSilently" })
+        let parameters = call.parameters
+        #expect(parameters["decodedClaims"] as? String == #"{"access_token":{"xms_cc":{"values":["protapp"]}}}"#)
+        let additional = parameters["additionalQueryParametersForAuthorization"] as? [String: String]
+        #expect(additional == ["acr_values": "mfa"])
+        // The account that compliance is asked about.
+        let contents = try SealedVault(home: bench.folder.file("home")).open { () throws in Secret(utf8: "") }.contents
+        #expect(contents.compliance["work"]?.homeAccount == "uid.utid")
+        // A renewal would ask without it.
+        let error = #expect(throws: ChallengeError.self) { try profile.adding(scopes: ["more"]) }
+        #expect(error?.code == .profileFaulty && error?.detail.contains("the profile's scopes only") == true)
+        #expect(throws: Never.self) { try profile.adding(scopes: ["api"]) }
     }
 
     @Test func anAccountIsForABrokerOnly() async throws {

@@ -16,9 +16,12 @@ package struct BrokerSignIn: Sendable {
         package let account: String
         /// What tells the account from others: `uid.utid`, else the user name.
         package let subject: String
+        /// `uid.utid`, if the broker has said it.
+        package var homeAccount: String?
     }
 
     private let app: BrokerClientApp
+    private let prompt: String?
     private let broker: Broker
     private let now: @Sendable () -> Int64
 
@@ -27,6 +30,7 @@ package struct BrokerSignIn: Sendable {
         _ profile: SignInProfile, environment: [String: String], now: @escaping @Sendable () -> Int64
     ) {
         app = profile.brokerApp
+        prompt = profile.request.prompt
         broker = Broker(SessionBus(environment: environment), random: Randomness.bytes(16))
         self.now = now
     }
@@ -111,13 +115,13 @@ package struct BrokerSignIn: Sendable {
     }
 
     private func token(of account: BrokerAccount?, isInteractive: Bool) async throws(BrokerError) -> BrokerToken {
-        guard let account else { return try await broker.interactiveToken(for: app, of: nil) }
+        guard let account else { return try await broker.interactiveToken(for: app, of: nil, prompt: prompt) }
         do throws(BrokerError) {
             return try await broker.token(for: app, of: account)
         } catch {
             // Nothing else is cured by a person.
             guard error.code == .failed, isInteractive else { throw error }
-            return try await broker.interactiveToken(for: app, of: account)
+            return try await broker.interactiveToken(for: app, of: account, prompt: prompt)
         }
     }
 
@@ -150,7 +154,8 @@ package struct BrokerSignIn: Sendable {
             tokens: TokenSet(
                 accessToken: token.accessToken, expiresAt: token.expiresAt, obtainedAt: now(), refreshToken: nil,
                 scope: token.scopes?.joined(separator: " "), idToken: nil, clientInfo: nil),
-            account: account.username, subject: account.subject)
+            account: account.username, subject: account.subject,
+            homeAccount: identifier ?? account.homeAccountIdentifier)
     }
 }
 
@@ -164,6 +169,8 @@ extension SignInProfile {
         return BrokerClientApp(
             identifier: client, redirectURI: "ms-appx-web://Microsoft.AAD.BrokerPlugin/\(client)",
             // The broker asks for what a renewal needs.
-            authority: authority, scopes: request.scopes.filter { $0 != "offline_access" })
+            authority: authority, scopes: request.scopes.filter { $0 != "offline_access" },
+            claims: request.claims?.serialized,
+            parameters: Dictionary(request.parameters.map { ($0.name, $0.value) }) { first, _ in first })
     }
 }

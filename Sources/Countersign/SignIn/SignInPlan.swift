@@ -86,7 +86,9 @@ package struct SignInPlan: Sendable {
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
             formerIssuer: former?.issuer)
         if keepsCertificate { new.keepsCertificate = true }
-        if profile.compliance != nil { new.homeAccount = result.tokens.clientInfo?.homeAccountIdentifier ?? "" }
+        if profile.compliance != nil {
+            new.homeAccount = result.tokens.clientInfo?.homeAccountIdentifier ?? broker?.homeAccount ?? ""
+        }
         return new
     }
 
