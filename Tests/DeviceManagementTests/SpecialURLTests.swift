@@ -151,6 +151,10 @@ extension WebviewAction {
         ("msauth://wpj?username=j&client_info=x", .deviceRegistrationRequired),
         ("msauth://msauth/wpj?username=j", .deviceRegistrationRequired),
         ("msauth://wpj?app_link=https://store.example/", .brokerRequired),
+        ("com.example.app://auth/msauth/wpj?username=j", .deviceRegistrationRequired),
+        ("com.example.app://auth/msauth/wpj", .deviceRegistrationRequired),
+        ("com.example.app://auth/msauth/wpj?app_link=https://store.example/", .brokerRequired),
+        ("com.example.app://auth/msauth/upgradeReg?username=j", .strongerRegistrationRequired),
         ("msauth://upgradeReg?username=j", .strongerRegistrationRequired),
         ("msauth://msauth/upgradeReg?username=j", .strongerRegistrationRequired),
         ("msauth://in_app_enrollment_complete?status=success", .brokerRequired),
@@ -174,6 +178,8 @@ extension WebviewAction {
     @Test(arguments: [
         "https://login.example/", "msauth.com.example.app://auth?code=1&state=S-1", "com.example.app://auth?code=1",
         "msauths://enroll?cpurl=https://mdm.example/", "about:blank", "", "msauth",
+        "com.example.app://auth/msauth/WPJ", "com.example.app://auth/msauth/wpj/more",
+        "com.example.other://auth/msauth/wpj",
     ])
     func anyOtherURLIsNotSpecial(url: String) throws {
         #expect(try Enrolment.action(url) == .noop)

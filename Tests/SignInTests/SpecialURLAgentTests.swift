@@ -114,6 +114,19 @@ import Testing
         #expect(heard("main").dropFirst() == [#"{"type":"cancel"}"#] && heard("second").isEmpty)
     }
 
+    /// The device has to be enrolled first, and then to comply.
+    @Test func theSignInIsRepeatedOnceForEachStep() async throws {
+        let error = await #expect(throws: DeviceManagementError.self) {
+            try await run(
+                """
+                special 'msauth://profileInstalled'; hear; special 'msauth://compliance_status?status=4'; hear
+                say '{"type":"redirect","url":"com.example.app:/cb/msauth/upgradeReg"}'; \(Self.ends)
+                """)
+        }
+        #expect(error?.code == .strongerRegistrationRequired)
+        #expect(heard("main").dropFirst() == [Self.authorize, Self.authorize, #"{"type":"cancel"}"#])
+    }
+
     @Test func aSecondRepetitionIsALoop() async throws {
         let error = await #expect(throws: DeviceManagementError.self) {
             try await run(

@@ -12,6 +12,7 @@ package enum SpecialURLViewActionResolver {
     ) -> WebviewAction {
         do {
             if let action = try switchBrowser(url, rules) { return action }
+            if let failure = try registration(url, rules) { return .fail(failure) }
             guard let url = try SpecialURL(url) else { return .noop }
             switch url.scheme {
             case .msauth: return try deviceManagement(url, state, rules)
@@ -142,6 +143,18 @@ package enum SpecialURLViewActionResolver {
                 hint: "see \"countersign compliance status\"")
         }
         return .complete(url.text)
+    }
+
+    /// The same below the redirect URI, for a window in which `msauth:` means nothing: `REDIRECT/msauth/wpj`.
+    private static func registration(
+        _ text: String, _ rules: SpecialURLRules
+    ) throws(DeviceManagementError) -> DeviceManagementError? {
+        let base = rules.redirect.appending(segment: "msauth")
+        guard let query = base?.appending(segment: "wpj")?.query(of: text) else {
+            return base?.appending(segment: "upgradeReg")?.query(of: text).map { _ in strongerRegistration }
+        }
+        guard let url = try SpecialURL("msauth://wpj?\(query)") else { return nil }
+        return try registration(url)
     }
 
     private static func registration(_ url: SpecialURL) throws(DeviceManagementError) -> DeviceManagementError {

@@ -40,7 +40,7 @@ final class SpecialURLFlow: Sendable {
     /// How many reports can wait.
     static let maximumInputs = 256
 
-    /// More redirect URIs for the window to report: those by which a page asks for another browser.
+    /// More redirect URIs for the window to report: those by which a page asks for another browser or a registration.
     let redirectURIs: [String]
     /// Where the window's pages may be.
     let origins: [Origin]
@@ -53,7 +53,7 @@ final class SpecialURLFlow: Sendable {
     /// The decision in progress, and the special URLs that wait for it.
     private let decisions = Mutex<(task: Task<Void, Never>?, waiting: [SpecialPage])>((nil, []))
     private let session = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
-    private let counts = Mutex<(urls: Int, repetitions: Int, external: Int)>((0, 0, 0))
+    private let counts = Mutex<(urls: Int, completed: Set<String>, external: Int)>((0, [], 0))
     /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
     private let isOver = Mutex(false)
     /// Whether there were more reports than can wait.
@@ -65,6 +65,8 @@ final class SpecialURLFlow: Sendable {
 
     /// How often the desktop is asked to open something that is not a page for the window.
     private static let maximumExternal = 4
+    /// How often the sign-in is repeated because a special URL says that a step is complete, each once.
+    private static let maximumRepetitions = 4
 
     init(
         _ support: SpecialURLSupport, _ page: SignInPage, environment: [String: String],
@@ -81,7 +83,7 @@ final class SpecialURLFlow: Sendable {
         rules.parameters = support.settings.parameters.map { ($0.name, $0.value) }
         rules.hasBroker = support.broker != nil
         self.rules = rules
-        redirectURIs = page.redirect.switchBrowserURIs
+        redirectURIs = page.redirect.specialURIs
         let own = SignInWebviewHandler(
             rules: rules, support: support, environment: environment, openSession: openSession)
         handler = support.handler?(own) ?? own
@@ -182,8 +184,9 @@ final class SpecialURLFlow: Sendable {
     private func action(for next: SpecialPage) async -> WebviewAction {
         let url = next.url
         let special = try? SpecialURL(url)
-        let kind = isSpecial(url) ? "switch_browser" : "\(url.prefix { $0 != ":" }): (malformed)"
-        page.report(.specialURL(special?.subject ?? PageText.printable(kind)))
+        let path = url.prefix { $0 != "?" && $0 != "#" }
+        let kind = isSpecial(url) ? path.split(separator: "/").last ?? "" : "\(url.prefix { $0 != ":" }): (malformed)"
+        page.report(.specialURL(special?.subject ?? PageText.printable(String(kind))))
         let before = await controller.state
         let action = await controller.action(for: url, after: next.cause)
         let state = await controller.state
@@ -307,9 +310,11 @@ final class SpecialURLFlow: Sendable {
 
     private func complete(_ url: String, _ view: View) {
         guard rules.redirect.query(of: url) == nil else { return view.redirected(url) }
+        // A device may have to be enrolled, and then to comply. The same once more would be a loop.
+        let kind = (try? SpecialURL(url))?.host.lowercased() ?? ""
         let isLoop = counts.withLock { counts in
-            counts.repetitions += 1
-            return counts.repetitions > 1
+            let isNew = counts.completed.insert(kind).inserted
+            return !isNew || counts.completed.count > Self.maximumRepetitions
         }
         guard !isLoop else {
             return view.fail(
@@ -322,9 +327,14 @@ final class SpecialURLFlow: Sendable {
 }
 
 extension RedirectURI {
-    /// Those by which a page asks for another browser, and comes back from it.
-    var switchBrowserURIs: [String] {
-        ["switch_browser", "switch_browser_resume"].compactMap { appending(segment: $0)?.text }
+    /// Those by which a page asks for another browser, comes back from it, or asks for a registration of the device.
+    var specialURIs: [String] {
+        let registration = appending(segment: "msauth")
+        let all = [
+            appending(segment: "switch_browser"), appending(segment: "switch_browser_resume"),
+            registration?.appending(segment: "wpj"), registration?.appending(segment: "upgradeReg"),
+        ]
+        return all.compactMap { $0?.text }
     }
 }
 

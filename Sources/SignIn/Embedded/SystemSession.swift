@@ -66,7 +66,7 @@ struct SystemSession: Sendable {
         _ request: AuthenticationSessionRequest, _ proxy: Secret?, _ shared: SessionLoan.Report?, _ folder: String?
     ) -> WebViewOpening {
         var opening = WebViewOpening(
-            url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.switchBrowserURIs,
+            url: request.url.description, redirectURIs: [page.redirect.text] + page.redirect.specialURIs,
             allowedOrigins: origins.map(\.pageOrigin),
             timeLimitSeconds: min(max(1, page.limit.components.seconds), 86_400))
         let host = request.url.origin.host
