@@ -235,7 +235,12 @@ import Testing
         try enroll("work")
         try begin("other", "spare")
         try begin("work", "corp")
-        // A folder is in the place of the file.
+        // A folder is in the place of the file that storing the sign-in may have left.
+        try SealedVault(home: place.file("home")).open { throw HarnessError("the vault has a passphrase") }.update {
+            var other = try #require($0.signIns["other"])
+            other.formerSites = []
+            try $0.updateSignIn(other)
+        }
         let file = place.file("home/Certs/identities/other.pem")
         try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: true)
         let next = try place.sandbox.countersign("session", "list")
@@ -247,6 +252,18 @@ import Testing
         let last = try place.sandbox.countersign("session", "list")
         #expect(last.error.contains("completed the wipe of \"other\""), "\(last.said)")
         #expect(try bench.contents.wipes.isEmpty)
+    }
+
+    /// An identity without a key, which a person has put there.
+    @Test func aFileThatTheEnrolmentHasNotBroughtStays() throws {
+        try enroll("work")
+        let file = place.file("home/Certs/identities/work.pem")
+        try FileManager.default.createDirectory(
+            atPath: place.file("home/Certs/identities"), withIntermediateDirectories: true)
+        try Data("# mine\n".utf8).write(to: URL(fileURLWithPath: file))
+        let wiped = try place.sandbox.countersign("wipe", "work", "--yes")
+        #expect(wiped.status == 0, "\(wiped.said)")
+        #expect(try bench.contents.signIns["work"] == nil && TextFile.text(file) == "# mine\n")
     }
 
     private func serve() throws -> ChildProcess {

@@ -101,6 +101,36 @@ struct ComplianceWipeTests {
         #expect(bench.home.provider.requests.contains("POST /revoke refresh_token 200"))
     }
 
+    /// Confirms that the device complies when it hears of the wipe.
+    private final class InTime: ComplianceDelegate {
+        let failures = Mutex<[String?]>([])
+        private let bench: Bench
+
+        init(_ bench: Bench) { self.bench = bench }
+
+        func remediated(_ result: ComplianceResult) async {}
+        func willWipe(_ wipe: ComplianceWipe) async {
+            let time = bench.time.now
+            try? Bench.change(bench.home) { contents in
+                guard var record = contents.compliance[wipe.signIn] else { return }
+                (record.status, record.checked, record.confirmed) = (0, time, time)
+                try contents.setCompliance(record)
+            }
+        }
+        func wiped(_ wipe: ComplianceWipe) async { failures.withLock { $0.append(wipe.failure) } }
+    }
+
+    @Test func aDeviceThatIsConfirmedAtTheLastMomentIsNotWiped() async throws {
+        let bench = try await Self.bench()
+        try bench.withhold()
+        let delegate = InTime(bench)
+        bench.keeper.delegate = delegate
+        await bench.pass(2 * Self.day + 3 * 3600)
+        #expect(try Self.isThere(bench) && bench.home.vault.wipes.isEmpty)
+        let failures = delegate.failures.withLock { $0 }
+        #expect(failures == ["the device was confirmed to comply meanwhile"])
+    }
+
     @Test func aMachineThatWasOffForLongIsAskedAboutFirst() async throws {
         let bench = try await Self.bench(["script": "compliant", "tokens": true])
         bench.time.advance(30 * Self.day)

@@ -224,6 +224,21 @@ import Testing
         #expect(outcome.status == .interactionRequired && outcome.message.contains("25 seconds"))
     }
 
+    /// The service is busy, and says where the person can help.
+    @Test(arguments: [false, true])
+    func aPageOfAServiceThatIsBusyIsOpenedOnce(isSilent: Bool) throws {
+        var machine = try machine(silent: isSilent, limit: 10_000)
+        _ = machine.start(now: 0)
+        let pending = reply("Pending", open)
+        let first = machine.received(pending, now: 0)
+        guard !isSilent else { return #expect(first == .wait(seconds: 10)) }
+        guard case .open(let page) = first else { return #expect(Bool(false), "\(first)") }
+        #expect(page.description.hasPrefix("https://"))
+        #expect(machine.opened(now: 0) == .wait(seconds: 10))
+        _ = machine.waited(now: 10)
+        #expect(machine.received(pending, now: 10) == .wait(seconds: 10))
+    }
+
     @Test func anOutageInBetweenLosesNothing() throws {
         var machine = try machine(limit: 10_000)
         _ = machine.start(now: 0)

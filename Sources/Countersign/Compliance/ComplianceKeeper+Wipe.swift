@@ -58,7 +58,7 @@ extension ComplianceKeeper {
             await wipe.perform(for: delegate) {
                 await withCheckedContinuation { continuation in
                     DispatchQueue(label: "countersign.wipe").async {
-                        continuation.resume(returning: self.complete(record, in: vault, isAbandoned))
+                        continuation.resume(returning: self.complete(record, service, in: vault, isAbandoned))
                     }
                 }
             }
@@ -68,14 +68,27 @@ extension ComplianceKeeper {
 
     /// Returns why the wipe is not complete; nil if it is.
     private func complete(
-        _ record: SignInRecord, in vault: OpenVault, _ isAbandoned: @escaping @Sendable () -> Bool
+        _ record: SignInRecord, _ service: ComplianceService?, in vault: OpenVault,
+        _ isAbandoned: @escaping @Sendable () -> Bool
     ) -> String? {
         let name = record.name
+        let time = now()
         let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
         do {
-            let result = try VaultOperations(home: policyKeeper.home, vault: vault, now: now).wipe(name, dialogue)
+            let operations = VaultOperations(home: policyKeeper.home, vault: vault, now: now)
+            // The app was told, and another process may have been waited for: the person may have used that time.
+            let result = try operations.wipe(
+                name,
+                if: { newest, contents in
+                    let deadline = service.flatMap { newest.deadline(in: contents, $0) }
+                    return newest.identifier == record.identifier && deadline.map { time >= $0.end } ?? false
+                }, dialogue)
+            guard case .signedOut(let done) = result else {
+                logger.notice("\"\(name)\" is not wiped: the device was confirmed to comply meanwhile")
+                return "the device was confirmed to comply meanwhile"
+            }
             logger.notice("wiped \"\(name)\" and all that it has brought")
-            if case .signedOut(let done) = result, let warning = done.warning {
+            if let warning = done.warning {
                 logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
             }
             return nil

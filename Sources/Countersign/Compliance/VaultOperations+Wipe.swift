@@ -10,8 +10,12 @@ import CountersignVault
 // removed by the last step.
 
 extension VaultOperations {
-    /// Returns `signedOut`, or `removed` if there is neither a sign-in of that name nor a wipe of one.
-    func wipe(_ name: String, _ dialogue: OperationDialogue) throws -> VaultResult {
+    /// Returns `signedOut`, or `removed` if there is neither a sign-in of that name nor a wipe of one. A wipe does not
+    /// begin unless `isDue` for the sign-in that the vault has by then.
+    func wipe(
+        _ name: String, if isDue: @Sendable (SignInRecord, VaultContents) -> Bool = { _, _ in true },
+        _ dialogue: OperationDialogue
+    ) throws -> VaultResult {
         guard let vault else { return .removed(count: 0, known: []) }
         let begun = vault.contents.wipes[name]
         guard begun != nil || vault.contents.signIns[name] != nil else { return unknownSignIn }
@@ -20,12 +24,14 @@ extension VaultOperations {
         let found = try vault.update { contents -> WipeRecord? in
             // Another process may have completed it meanwhile, and a sign-in that was stored since is not wiped.
             if begun != nil { return contents.wipes[name] }
-            guard contents.wipes[name] == nil, var record = contents.signIns[name] else { return contents.wipes[name] }
-            let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
+            guard contents.wipes[name] == nil, var record = contents.signIns[name], isDue(record, contents) else {
+                return contents.wipes[name]
+            }
+            let scope = record.session
             try contents.setWipe(
                 WipeRecord(
                     name: name, identifier: record.identifier, begun: time,
-                    sites: record.sites + (record.formerSites ?? []), sessionGroup: scope?.group ?? "",
+                    sites: record.allSites, sessionGroup: scope?.group ?? "",
                     sessionHost: scope?.host.text ?? ""))
             record.ended = SignInRecord.isSigningOut
             try contents.updateSignIn(record)
@@ -72,7 +78,6 @@ extension VaultOperations {
         }
         if try vault.update({ $0.signIns[wipe.name] == nil }) {
             try SignInSites(home: home, name: wipe.name).set([], replacing: wipe.sites)
-            try removeLeftFile(of: wipe.name, in: vault)
             if !wipe.sessionGroup.isEmpty {
                 for other in vault.contents.signIns.values {
                     try SignInSites(home: home, name: other.name).restoreSession(of: other.sites, without: wipe.sites)

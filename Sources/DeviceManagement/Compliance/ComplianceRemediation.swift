@@ -189,17 +189,25 @@ package struct ComplianceRemediation: Sendable {
         case .interactionRequired where isClosed, .pending where isClosed: return cancelled()
         case .interactionRequired:
             guard !isSilent, let session, let page else { return finish(outcome(.interactionRequired, reply)) }
-            guard !hasOpened else { return wait(session, reply.interval, now: now, reply) }
-            hasOpened = true
-            state = .opening(session, interval: reply.interval)
-            return .open(page)
+            return openOnce(page, session, now: now, reply)
         case .pending:
             guard let session else {
                 return finish(
                     ComplianceOutcome(.serviceFailure, message: "the service names no session to ask about again"))
             }
-            return wait(session, reply.interval, now: now, reply)
+            // The service may be busy with the device itself, and say where the person can help.
+            guard !isSilent, let page = reply.page else { return wait(session, reply.interval, now: now, reply) }
+            return openOnce(page, session, now: now, reply)
         }
+    }
+
+    private mutating func openOnce(
+        _ page: EndpointURL, _ session: Secret, now: Int64, _ reply: ComplianceReply
+    ) -> Action {
+        guard !hasOpened else { return wait(session, reply.interval, now: now, reply) }
+        hasOpened = true
+        state = .opening(session, interval: reply.interval)
+        return .open(page)
     }
 
     private struct Failure: Error {
