@@ -246,8 +246,8 @@ let package = Package(
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
                 "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL",
-                "CCurl",
+                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+                "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",

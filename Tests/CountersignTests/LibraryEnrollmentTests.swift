@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCookies
+import CountersignCryptography
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
@@ -122,6 +124,30 @@ struct LibraryEnrollmentTests {
     }
 
     /// `est` in a profile.
+    /// Nothing would remove them later.
+    @Test(arguments: [("next", 0), ("corp", 1)])
+    func theCookiesOfAnOtherSessionGoWithTheirProfile(group: String, count: Int) async throws {
+        let home = try EnrollmentHome()
+        let host = "work.corp.example"
+        func profile(_ group: String, _ cookies: [String]) -> [String: any Sendable] {
+            let session: [String: any Sendable] = ["group": group, "host": host, "cookies": cookies]
+            return ["sites": ["https://\(host)"], "session": session]
+        }
+        try await home.signIn(profile("corp", ["sid"]))
+        let cookie = Cookie(
+            Cookie.Identity(name: "sid", domain: host, isHostOnly: true, path: "/"), value: Secret(utf8: "kanarie"),
+            isSecure: true, isHTTPOnly: true, sameSite: .lax, expires: nil, stored: ChallengeController.now())
+        try SealedVault(home: home.path).open { () throws in Secret(utf8: "") }.update { contents in
+            for group in ["corp", "foreign"] {
+                try contents.changeSession(SharedSession.Key(group: group, host: host), [.set(cookie)])
+            }
+        }
+        // Other names are the same session.
+        try await home.signIn(profile(group, ["sid", "more"]))
+        let groups = try home.vault.sessions.keys.map(\.group)
+        #expect(groups.count { $0 == "corp" } == count && groups.contains("foreign"))
+    }
+
     @Test func aSignInBringsACertificate() async throws {
         let server = try ESTServer(#"{"auth": "bearer", "clientCertificate": "optional"}"#)
         let home = try EnrollmentHome()

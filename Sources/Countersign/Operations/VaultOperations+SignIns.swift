@@ -25,8 +25,10 @@ extension VaultOperations {
     /// before a person has signed in. Returns the sign-in that would be replaced.
     func checkSignIn(_ name: String, _ sites: [String], obtainsCertificate: Bool) throws -> VaultResult {
         try SignInName.check(name)
-        try SignInSites(home: home, name: name).check(sites)
-        let former = try opened().update { contents in
+        let vault = try opened()
+        let before = vault.contents.signIns[name]?.allSites ?? []
+        try SignInSites(home: home, name: name).check(sites, replacing: before)
+        let former = try vault.update { contents in
             if contents.signIns[name] == nil, contents.credentialNames.contains(name) {
                 throw CountersignError(
                     .nameInUse, "credential \(name.debugDescription) exists and is no sign-in",
@@ -187,7 +189,7 @@ extension VaultOperations {
                 "another sign-in \(new.name.debugDescription), at \(former.issuer), was stored meanwhile",
                 hint: "choose another name with --name")
         }
-        let before = former.map { $0.sites + ($0.formerSites ?? []) } ?? []
+        let before = former?.allSites ?? []
         let added = try SignInSites(home: home, name: new.name).added(new.sites, besides: before)
         // Waiting for the files may have taken a while, and the command revokes the tokens when it is interrupted.
         if dialogue.isAbandoned?() == true { throw Self.interrupted }
@@ -214,6 +216,12 @@ extension VaultOperations {
             try contents.setProfile(profile)
         }
         if let former {
+            // The next removal knows the new profile only.
+            if let scope = former.session, !scope.isSame(as: record.session),
+                !contents.shares(scope, besides: new.name)
+            {
+                contents.removeSessions(group: scope.group, host: scope.host.text)
+            }
             if new.isSamePerson(as: former) {
                 try contents.giveCertificate(of: former, to: new)
             } else {
@@ -296,7 +304,7 @@ extension VaultOperations {
         }
         guard let record = marked else { return unknownSignIn }
         let end = try revoke(record, vault.contents.tokens[name], dialogue)
-        let scope = (try? SignInProfile(Array(record.profile.utf8)))?.session
+        let scope = record.session
         // The secrets first: a fault in a file of sites may have to be corrected before the rest can be done.
         let isRemoved = try vault.update { contents in
             var bare = record
@@ -308,7 +316,7 @@ extension VaultOperations {
             return contents.removeCertificate(of: record)
         }
         let profiles = try removeProfiles(of: name, dialogue)
-        let sites = record.sites + (record.formerSites ?? [])
+        let sites = record.allSites
         try SignInSites(home: home, name: name).set([], replacing: sites)
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
         // The file is left if this, or storing the sign-in, was interrupted before.
@@ -426,12 +434,22 @@ extension VaultOperations {
 extension VaultContents {
     /// Whether another sign-in's profile has the same session. Nobody records which of them has brought a cookie.
     fileprivate func shares(_ scope: SessionScope, besides name: String) -> Bool {
-        signIns.values.contains { other in
-            guard other.name != name, let session = (try? SignInProfile(Array(other.profile.utf8)))?.session else {
-                return false
-            }
-            return session.group == scope.group && session.host.text == scope.host.text
-        }
+        signIns.values.contains { $0.name != name && scope.isSame(as: $0.session) }
+    }
+}
+
+extension SignInRecord {
+    /// The lines that the list may have for it.
+    var allSites: [String] { sites + (formerSites ?? []) }
+
+    /// The session that its profile shares; nil if it shares none.
+    var session: SessionScope? { (try? SignInProfile(Array(profile.utf8)))?.session }
+}
+
+extension SessionScope {
+    /// Whether the cookies are stored in the same place, whatever their names.
+    fileprivate func isSame(as other: SessionScope?) -> Bool {
+        other?.group == group && other?.host.text == host.text
     }
 }
 

@@ -319,7 +319,7 @@ package final class SignInRenewals: Sendable {
                 record: record, token: token.tagged(with: vault.tagKey), firstVault: vault, renewals: self)
             lock.reserve()
             let (received, failure) = await renewal.ask()
-            if let received { _ = try await onQueue { try renewal.store(received) } }
+            if let received { try await store(received, of: renewal, lock) }
             if let error = failure as? OAuthError, error.code == .invalidGrant {
                 try await onQueue { try renewal.end(because: error.detail) }
             }
@@ -327,6 +327,23 @@ package final class SignInRenewals: Sendable {
             return failure
         } catch {
             return error
+        }
+    }
+
+    /// Stores the tokens now, or later if that is not possible now: the provider may have replaced the former ones.
+    private func store(
+        _ received: SignInRenewal.Received, of renewal: SignInRenewal, _ lock: RenewalLock
+    ) async throws {
+        do {
+            _ = try await onQueue { try renewal.store(received) }
+        } catch let error as SignInRenewal.Superseded {
+            throw error
+        } catch let error as VaultError where error.code == .invalidRecord {
+            _ = await discard(received, of: renewal, because: error)
+            throw error
+        } catch {
+            keepUnstored(UnstoredTokens(renewal, received, lock, reason: Self.text(error)))
+            throw error
         }
     }
 

@@ -21,9 +21,10 @@ struct SignInSites {
         }
     }
 
-    /// Throws if the list would be faulty with `lines` in place of what the file has now. Writes nothing.
-    func check(_ lines: [String]) throws {
-        try home.withLock(on: Home.sitesFolder) { _ = try text(with: lines, replacing: []) }
+    /// Throws if the list would be faulty with `lines` in place of `former`, the lines of the sign-ins before. Writes
+    /// nothing.
+    func check(_ lines: [String], replacing former: [String]) throws {
+        try home.withLock(on: Home.sitesFolder) { _ = try text(with: lines, replacing: former) }
     }
 
     /// Writes the file. `former` are the lines of the sign-ins before; lines that the person has added stay.
