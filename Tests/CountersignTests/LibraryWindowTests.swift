@@ -45,6 +45,8 @@ import class CountersignCryptography.Secret
                 proxy=$(printf '%s' "$line" | sed -n 's/.*"proxy":"\\([^"]*\\)".*/\\1/p')
                 location=$(curl -q -sS -m 60 -H 'Sec-Fetch-Dest: document' --cacert "$2" --proxy "$proxy" \\
                     -o /dev/null -D - "$url" 2> \(home.folder.file("curl")) | tr -d '\\r' | sed -n 's/^[Ll]ocation: //p')
+                [ ! -e \(home.folder.file("question")) ] || { cat \(home.folder.file("question")); hear; }
+                case $line in *'"cancel"'*) say '{"reason":"cancel","type":"closed"}'; exit ;; esac
                 say '{"cookies":[\(Self.cookie)],"type":"cookies"}'
                 [ -n "$location" ] || { say '{"reason":"window","type":"closed"}'; exit; }
                 say "{\\"type\\":\\"redirect\\",\\"url\\":\\"$location\\"}"
@@ -77,6 +79,24 @@ import class CountersignCryptography.Secret
             return try signIns.enrollment(try EnrollmentProfile(Array(text.utf8), source: "a test"))
         }
 
+        /// The page asks this once it is loaded.
+        func ask(_ callbacks: [String]) throws {
+            let event: [String: any Sendable] = [
+                "type": "pageMessage", "id": 1, "origin": provider.issuer,
+                "body": #"{"authId": "a", "callbacks": [\#(callbacks.joined(separator: ","))]}"#,
+            ]
+            let line = try JSONSerialization.data(withJSONObject: event, options: [.withoutEscapingSlashes])
+            try home.folder.write("question", String(decoding: line, as: UTF8.self) + "\n")
+        }
+
+        /// The answer that the page has got: callbacks with their inputs, or an error.
+        func answer() throws -> [String: Any] {
+            let line = try #require(heard.first { $0.contains("answerMessage") }, "\(heard)")
+            let command = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            let text = try #require(command["answer"] as? String)
+            return try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        }
+
         var pages: [String] { provider.requests.filter { $0.hasPrefix("GET /authorize") } }
         var heard: [String] { TextFile.lines(home.folder.file("heard")) }
         var curl: String { TextFile.text(home.folder.file("curl")) }
@@ -92,6 +112,63 @@ import class CountersignCryptography.Secret
         #expect(signIn.account == "jdoe@acme.example", "\(bench.curl)")
         #expect(bench.pages == ["GET /authorize 401", "GET /authorize 302"], "\(bench.curl)")
         #expect(bench.heard.last?.contains("close") == true)
+    }
+
+    private static let questions = [
+        """
+        {"type": "NameCallback", "output": [{"name": "prompt", "value": "Code"}], "input": [{"name": "i", "value": ""}]}
+        """,
+        #"{"type": "ChoiceCallback", "output": [{"name": "choices", "value": ["a", "b"]}]}"#,
+    ]
+    private static let asking = ["page_messages": ["types": ["NameCallback", "ChoiceCallback"]]]
+
+    @Test func theProgramAnswersThePagesQuestions() async throws {
+        let bench = try Bench()
+        try bench.ask(Self.questions)
+        let enrollment = try bench.enrollment(Self.asking)
+        let heard = Mutex<[PageCallback]>([])
+        enrollment.pageCallbackHandlers = [
+            "NameCallback": { question in
+                heard.withLock { $0.append(question) }
+                return .text(Password("kanarie-code"))
+            },
+            "ChoiceCallback": { question in
+                heard.withLock { $0.append(question) }
+                return .choice(1)
+            },
+        ]
+        try await enrollment.signIn(with: .embedded)
+        let origin = bench.provider.issuer
+        #expect(
+            heard.withLock { $0 } == [
+                PageCallback(origin: origin, type: "NameCallback", kind: .text, prompt: "Code"),
+                PageCallback(origin: origin, type: "ChoiceCallback", kind: .choice(["a", "b"]), prompt: ""),
+            ])
+        let callbacks = try #require(try bench.answer()["callbacks"] as? [[String: Any]])
+        let inputs = callbacks.map { ($0["input"] as? [[String: Any]])?.first }
+        #expect(inputs[0]?["name"] as? String == "i" && inputs[0]?["value"] as? String == "kanarie-code")
+        #expect(inputs[1]?["name"] as? String == "IDToken2" && inputs[1]?["value"] as? Int == 1)
+    }
+
+    /// The page can go on.
+    @Test func aQuestionWithoutAHandlerGetsAnErrorAndTheSignInGoesOn() async throws {
+        let bench = try Bench()
+        try bench.ask(Self.questions)
+        let enrollment = try bench.enrollment(Self.asking)
+        enrollment.pageCallbackHandlers["NameCallback"] = { _ in .text(Password("kanarie-code")) }
+        let signIn = try await enrollment.signIn(with: .embedded)
+        #expect(signIn.account == "jdoe@acme.example")
+        #expect(try bench.answer()["error"] as? String == "unsupportedType")
+    }
+
+    @Test(arguments: [nil, PageCallback.Answer.choice(2), .seen])
+    func aQuestionThatIsNotAnsweredCancelsTheSignIn(answer: PageCallback.Answer?) async throws {
+        let bench = try Bench()
+        try bench.ask([Self.questions[1]])
+        let enrollment = try bench.enrollment(Self.asking)
+        enrollment.pageCallbackHandlers["ChoiceCallback"] = { _ in answer }
+        let error = await #expect(throws: ChallengeError.self) { try await enrollment.signIn(with: .embedded) }
+        #expect(error?.code == .signInCancelled && !bench.heard.contains { $0.contains("answerMessage") })
     }
 
     @Test func aPageOfAnUnlistedSiteIsNotAnswered() async throws {

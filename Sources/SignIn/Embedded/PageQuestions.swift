@@ -64,6 +64,8 @@ package struct PageQuestions: Sendable {
 
     /// A message that cannot be put to a person.
     package struct Refusal: Error {
+        package static let unsupported = Refusal(isUnsupported: true)
+
         fileprivate let isUnsupported: Bool
 
         /// For the page: JSON text in the form of the web view's own errors.

@@ -45,6 +45,14 @@ struct SignYourUserInCode {
         return true
     }
 
+    func ask(_ question: String) async -> String? { nil }
+
+    func answerPages(of enrollment: Enrollment) {
+        enrollment.pageCallbackHandlers["NameCallback"] = { question in
+            await ask("\(question.origin) asks: \(question.prompt)").map { .text(Password($0)) }
+        }
+    }
+
     func show(_ event: EnrollmentEvent) {
         switch event {
         case .page(let url): print("your browser opens \(url)")

@@ -23,6 +23,7 @@ public final class Enrollment: Sendable {
     let signIns: SignIns
     private let streams = EventStreams<EnrollmentEvent>()
     private let handler = Mutex<(any InteractiveWebviewHandler)?>(nil)
+    private let pageHandlers = Mutex<[String: PageCallback.Handler]>([:])
 
     init(_ plan: SignInPlan, of profile: EnrollmentProfile, in signIns: SignIns) {
         self.plan = plan
@@ -38,6 +39,14 @@ public final class Enrollment: Sendable {
     public var webviewHandler: (any InteractiveWebviewHandler)? {
         get { handler.withLock { $0 } }
         set { handler.withLock { $0 = newValue } }
+    }
+
+    /// Your program's answers to questions of the provider's page in an `embedded` window, by the type of the callback,
+    /// such as `NameCallback`; nothing by default. A page may ask only if the profile has `page_messages`, and only for
+    /// the types there. It gets an error for a type that has no handler. Applies to the sign-ins that begin afterwards.
+    public var pageCallbackHandlers: [String: PageCallback.Handler] {
+        get { pageHandlers.withLock { $0 } }
+        set { pageHandlers.withLock { $0 = newValue } }
     }
 
     /// The lines that the sign-in will add to the list of sites.
@@ -173,7 +182,7 @@ public final class Enrollment: Sendable {
             agent: try agent.resolved(
                 for: plan, environment: signIns.environment, window: window,
                 specialURLs: specialURLSupport(transfer, window?.proxy)), limit: timeout,
-            now: ChallengeController.now,
+            now: ChallengeController.now, answer: PageCallbackHandlers(handlers: pageCallbackHandlers).answer,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
     }
 

@@ -22,7 +22,7 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case loadFailed(url: String, reason: String)
     /// The page wanted to leave the sign-in's sites, and was not permitted to.
     case navigationRefused(url: String, reason: String)
-    /// A page of this origin asks the program a question. It is not answered.
+    /// A page of this origin asks the program a question, which ``Enrollment/pageCallbackHandlers`` answer.
     case pageQuestion(origin: String)
     /// The page has asked for something with a special URL, of which this is the scheme and the host:
     /// `msauth://enroll`.

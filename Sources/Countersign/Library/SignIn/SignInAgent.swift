@@ -13,9 +13,9 @@ public enum SignInAgent: Sendable {
     case systemPrivate
     /// A window of `countersign-webview`, a program of its own that must be installed. It connects to servers itself,
     /// or through a proxy of your process, which answers the challenges of listed sites: ``SignInWindows`` says which.
-    /// The cookies that the profile names come from the vault, and are stored there with the sign-in. Questions of the
-    /// page are not answered. Its pages can manage the device if the profile permits it; see
-    /// ``InteractiveWebviewHandler``.
+    /// The cookies that the profile names come from the vault, and are stored there with the sign-in. Your program
+    /// answers questions of the page with ``Enrollment/pageCallbackHandlers``. Its pages can manage the device if the
+    /// profile permits it; see ``InteractiveWebviewHandler``.
     case embedded
     /// A code that the person enters in a browser elsewhere (RFC 8628). Your program shows it: it is in
     /// ``EnrollmentEvent/code(_:page:pageWithCode:)``.
