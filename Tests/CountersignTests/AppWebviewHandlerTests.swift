@@ -2,6 +2,7 @@
 
 import CountersignDeviceManagement
 import CountersignOAuth
+import CountersignTestOrigin
 import Synchronization
 import Testing
 
@@ -9,6 +10,10 @@ import Testing
 
 /// An app's handler in the place of a sign-in's own.
 @Suite struct AppWebviewHandlerTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder("handler") }
+
     private struct Own: CountersignDeviceManagement.InteractiveWebviewHandler {
         var action: CountersignDeviceManagement.WebviewAction = .noop
 
@@ -67,9 +72,45 @@ import Testing
         #expect(error?.code == .brokerToken && error?.detail.contains("issues no refresh token") == true)
         #expect(handler.continuesWithoutBrokerRefreshToken(after: DeviceManagementError(.brokerToken, "none")))
         let refused = await #expect(throws: DeviceManagementError.self) {
-            _ = try await AppProfileInstaller(app: Silent()).install([1], from: "mdm.example", for: "work")
+            let installer = AppProfileInstaller(app: Silent(), home: Home(path: folder.path))
+            _ = try await installer.install([1], from: "mdm.example", for: "work")
         }
         #expect(refused?.detail == "this program does not install configuration profiles")
+    }
+
+    /// Decides the opposite of what is proposed.
+    private final class Contrary: Countersign.InteractiveWebviewHandler {
+        let isDismissed = Mutex(false)
+
+        var isInBrokerContext: Bool { true }
+        var genericError: ChallengeError { ChallengeError(.providerRefused, "the app's own", hint: "hint") }
+        func shouldAcquireBrokerRefreshToken(
+            for url: String, _ state: Countersign.InteractiveWebviewState, proposed: Bool
+        ) -> Bool { !proposed }
+        func continuesWithoutBrokerRefreshToken(after error: any Error, proposed: Bool) -> Bool { !proposed }
+        func shouldRetryInBroker(
+            for url: String, _ state: Countersign.InteractiveWebviewState, proposed: Bool
+        ) -> Bool { !proposed }
+        func dismissView() { isDismissed.withLock { $0 = true } }
+    }
+
+    @Test func eachQuestionReachesTheApp() throws {
+        let app = Contrary()
+        let own = Own()
+        let handler = AppWebviewHandler(app: app, own: own)
+        let url = try #require(try SpecialURL("msauth://enroll"))
+        let error = DeviceManagementError(.brokerToken, "none")
+        #expect(handler.isInBrokerContext && !own.isInBrokerContext)
+        #expect(handler.genericError == DeviceManagementError(.enrollmentFailed, "the app's own", hint: "hint"))
+        #expect(
+            handler.shouldAcquireBrokerRefreshToken(for: url, state)
+                != own.shouldAcquireBrokerRefreshToken(for: url, state))
+        #expect(
+            handler.continuesWithoutBrokerRefreshToken(after: error)
+                != own.continuesWithoutBrokerRefreshToken(after: error))
+        #expect(handler.shouldRetryInBroker(for: url, state) != own.shouldRetryInBroker(for: url, state))
+        handler.dismissView()
+        #expect(app.isDismissed.withLock { $0 })
     }
 
     @Test func anAppsDecisionsAreCarriedOut() async throws {
@@ -84,7 +125,8 @@ import Testing
         handler.responseReceived(state.responseHeaders)
         #expect(app.seen.withLock { $0 } == [#"msauth://x b complete(url: "msauth://y")"#, "x-a: b"])
         try await handler.acquireBrokerRefreshToken()
-        #expect(try await AppProfileInstaller(app: app).install([1], from: "mdm.example", for: "work") == "[1] work")
+        let installer = AppProfileInstaller(app: app, home: Home(path: folder.path))
+        #expect(try await installer.install([1], from: "mdm.example", for: "work") == "[1] work")
     }
 
     /// Shows the second window itself, and has a broker of its own.

@@ -221,6 +221,7 @@ struct ComplianceWipeTests {
         try bench.withhold()
         let delegate = Delegate(bench.home)
         bench.controller.complianceDelegate = delegate
+        #expect(bench.controller.renewals.compliance.delegate as? Delegate === delegate)
         bench.time.advance(60)
         await bench.controller.renewals.compliance.check()
         #expect(delegate.heard.withLock { $0 }.isEmpty, "the controller's clock shows another time")

@@ -60,6 +60,59 @@ import class CountersignCryptography.Secret
         #expect(error?.code == .profileMissing && error?.fault == .caller)
     }
 
+    // MARK: For a sign-in
+
+    /// Installs what a page delivers.
+    private struct App: InteractiveWebviewHandler {
+        let profiles: ConfigurationProfiles
+
+        func installProfile(_ document: [UInt8], signIn: String) async throws -> String {
+            try await profiles.install(try await profiles.plan(for: document), signIn: signIn).identifier
+        }
+    }
+
+    /// Another command, which removes what belongs to nobody.
+    private func finish() throws {
+        let vault = try SealedVault(home: home).open { () throws in Secret(utf8: "") }
+        try VaultOperations(home: Home(path: home), vault: vault, now: { ChallengeController.now() }).finishProfiles()
+    }
+
+    @Test func aProfileOfASignInWaitsForItAndGoesIfItFails() async throws {
+        let document = try document([root])
+        var installer: AppProfileInstaller? = AppProfileInstaller(
+            app: App(profiles: profiles), home: Home(path: home))
+        #expect(installer?.wasAsked == false)
+        #expect(try await installer?.install(document, from: "mdm.example", for: "work") == "example.corp")
+        try finish()
+        #expect(try await profiles.all().map(\.signIn) == ["work"] && installer?.wasAsked == true)
+        let other = try await profiles.plan(for: document)
+        let error = await #expect(throws: ChallengeError.self) { try await profiles.install(other, signIn: "other") }
+        #expect(error?.code == .nameInUse)
+        // The process has ended.
+        installer = nil
+        try finish()
+        #expect(try await profiles.all().isEmpty)
+    }
+
+    @Test func aProfileNeedsItsSignIn() async throws {
+        let plan = try await profiles.plan(for: try document([root]))
+        let error = await #expect(throws: ChallengeError.self) { try await profiles.install(plan, signIn: "work") }
+        #expect(error?.code == .signInMissing && error?.fault == .caller)
+        #expect(try await profiles.all().isEmpty)
+    }
+
+    @Test func aProfileGoesWithTheSignInThatHasBroughtIt() async throws {
+        let other = try EnrollmentHome()
+        let profiles = ConfigurationProfiles(other.signIns)
+        try await other.signIn()
+        let installed = try await profiles.install(try await profiles.plan(for: try document([root])), signIn: "work")
+        #expect(installed.signIn == "work")
+        try await other.signIns.signOut("work")
+        #expect(try await profiles.all().isEmpty)
+        let anchor = try #require(installed.anchorFiles.first)
+        #expect(!FileManager.default.fileExists(atPath: "\(other.path)/\(anchor)"))
+    }
+
     @Test func aPayloadThatCannotBeInstalledRefusesTheProfile() async throws {
         let identity = MadeProfile.identity(folder.file("laptop.p12"), "example.laptop")
         let plan = try await profiles.plan(for: try document([root, identity]))

@@ -3,6 +3,7 @@
 import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignSignIn
+import Synchronization
 
 /// Puts an app's handler in the place of a sign-in's own, which makes the proposals.
 struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler {
@@ -14,6 +15,8 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
     typealias Action = CountersignDeviceManagement.WebviewAction
 
     var isInBrokerContext: Bool { app.isInBrokerContext }
+
+    var genericError: DeviceManagementError { DeviceManagementError(app: app.genericError, .enrollmentFailed) }
 
     func shouldAcquireBrokerRefreshToken(for url: SpecialURL, _ state: State) -> Bool {
         app.shouldAcquireBrokerRefreshToken(
@@ -85,12 +88,34 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
     func dismissView() { app.dismissView() }
 }
 
-/// Passes configuration profiles to an app.
-struct AppProfileInstaller: ProfileInstalling {
-    let app: any Countersign.InteractiveWebviewHandler
+/// Passes configuration profiles to an app. What the app installs for the sign-in waits for it: as long as this lives,
+/// nobody takes the sign-in for one that has failed.
+final class AppProfileInstaller: ProfileInstalling {
+    private let app: any Countersign.InteractiveWebviewHandler
+    private let home: Home
+    /// Held from the first profile on.
+    private let lock = Mutex<RenewalLock?>(nil)
+
+    init(app: any Countersign.InteractiveWebviewHandler, home: Home) {
+        self.app = app
+        self.home = home
+    }
+
+    /// Whether a profile was delivered.
+    var wasAsked: Bool { lock.withLock { $0 != nil } }
+
+    /// The sign-in has failed.
+    func end() { lock.withLock { $0 = nil } }
 
     func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String {
         do {
+            try lock.withLock { lock in
+                if lock == nil { lock = try VaultOperations.enrollingLock(of: signIn, in: home) }
+                guard lock != nil else {
+                    throw CountersignError(
+                        .refused, "another process is signing in as \(signIn.debugDescription) and installs a profile")
+                }
+            }
             return try await app.installProfile(document, signIn: signIn)
         } catch {
             throw DeviceManagementError(app: error, .enrollmentFailed)

@@ -54,17 +54,24 @@ public final class ConfigurationProfiles: Sendable {
     /// Installs all of the profile, or nothing. Replaces one with the same identifier. With `skippingRefused`, the
     /// payloads that cannot be installed are left out. Creates the home and its vault if they do not exist.
     ///
+    /// With the name of a sign-in, such as the one that ``InteractiveWebviewHandler/installProfile(_:signIn:)`` gets,
+    /// the profile is removed when that sign-in fails, is ended or is wiped, and it cannot replace the profile of
+    /// another.
+    ///
     /// Throws ``ChallengeError``: `profileFaulty` if a payload cannot be installed, or there is nothing to install;
-    /// `nameInUse` if the home has changed since the plan was made; `providerRefused` if the profile's EST service
-    /// issues no certificate; and the codes of the home and the vault. Throws `CancellationError` if the task is
-    /// cancelled before the profile is installed.
+    /// `nameInUse` if the home has changed since the plan was made, or the profile is another sign-in's;
+    /// `signInMissing` if there is no sign-in of that name, and nobody is signing in as it; `providerRefused` if the
+    /// profile's EST service issues no certificate; and the codes of the home and the vault. Throws `CancellationError`
+    /// if the task is cancelled before the profile is installed.
     @discardableResult
     public func install(
-        _ plan: ConfigurationProfilePlan, skippingRefused: Bool = false
+        _ plan: ConfigurationProfilePlan, skippingRefused: Bool = false, signIn: String? = nil
     ) async throws -> InstalledConfigurationProfile {
+        let owner: ProfileRecord.Owner?
+        if let signIn { owner = try await self.owner(signIn, of: plan.plan) } else { owner = nil }
         let (new, keys): (NewProfile, Secret?)
         do {
-            (new, keys) = try plan.plan.new(skipsRefused: skippingRefused)
+            (new, keys) = try plan.plan.new(skipsRefused: skippingRefused, owner: owner)
         } catch {
             throw Self.converted(error, .profileFaulty)
         }
@@ -93,6 +100,41 @@ public final class ConfigurationProfiles: Sendable {
                 throw Self.missing(identifier)
             }
             return RemovedConfigurationProfile(removed)
+        }
+    }
+
+    /// The sign-in as the owner of what `plan` brings. Until it is stored, the profile waits for it.
+    private func owner(_ signIn: String, of plan: ProfilePlan) async throws -> ProfileRecord.Owner {
+        try await signIns.vault.withOperations(creates: true) { [home = signIns.home] vault in
+            let identifier = plan.read.profile.identifier
+            guard plan.former == nil || plan.former?.owner?.signIn == signIn else {
+                throw ChallengeError(
+                    .nameInUse,
+                    "the profile \(identifier) is installed already, and not by the sign-in \(signIn.debugDescription)",
+                    hint: "remove it with `countersign profile remove \(identifier)`")
+            }
+            // Somebody who is signing in has the lock.
+            guard let lock = try VaultOperations.enrollingLock(of: signIn, in: home) else {
+                return ProfileRecord.Owner(signIn: signIn, isPending: plan.former?.owner?.isPending ?? true)
+            }
+            defer { withExtendedLifetime(lock) {} }
+            guard let vault, try SignInPlan.signIns(vault(.listSignIns, nil)).contains(where: { $0.name == signIn })
+            else {
+                throw ChallengeError(
+                    .signInMissing, "there is no sign-in \(signIn.debugDescription), and nobody is signing in as it",
+                    fault: .caller)
+            }
+            return ProfileRecord.Owner(signIn: signIn, isPending: false)
+        }
+    }
+
+    /// Removes what was installed for a sign-in that has failed.
+    func removePending(of signIn: String) async throws {
+        try await signIns.vault.withOperations(creates: false) { vault in
+            guard let vault else { return }
+            for record in try Self.records(vault) where record.owner == .init(signIn: signIn, isPending: true) {
+                _ = try vault(.removeProfile(identifier: record.identifier), nil)
+            }
         }
     }
 

@@ -95,15 +95,17 @@ public final class Enrollment: Sendable {
             let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
-            do {
-                let result = try await SignInWindow.closing(window) {
-                    try await flow(agent, timeout, transfer, window).run()
+            return try await keepingProfiles { installer in
+                do {
+                    let result = try await SignInWindow.closing(window) {
+                        try await flow(agent, timeout, transfer, window, installer).run()
+                    }
+                    return try await store(result, replacing: former, cookies: window?.cookies, kind)
+                } catch let error as SignInError where error.code == .transferred {
+                    guard let found = transfer?.result else { throw error }
+                    return try await store(
+                        SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
                 }
-                return try await store(result, replacing: former, cookies: window?.cookies, kind)
-            } catch let error as SignInError where error.code == .transferred {
-                guard let found = transfer?.result else { throw error }
-                return try await store(
-                    SignInResult(tokens: found.tokens, idToken: nil), found, replacing: former)
             }
         }
     }
@@ -126,15 +128,18 @@ public final class Enrollment: Sendable {
             let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
-            do {
-                let (response, flow) = try await SignInWindow.closing(window) {
-                    let flow = try self.flow(agent, timeout, transfer, window)
-                    return (try await flow.authorize(), flow)
+            return try await keepingProfiles { installer in
+                do {
+                    let (response, flow) = try await SignInWindow.closing(window) {
+                        let flow = try self.flow(agent, timeout, transfer, window, installer)
+                        return (try await flow.authorize(), flow)
+                    }
+                    let code = AuthorizedEnrollment.Response.code(response, flow, window?.cookies, kind)
+                    return AuthorizedEnrollment(code, former, self, installer)
+                } catch let error as SignInError where error.code == .transferred {
+                    guard let found = transfer?.result else { throw error }
+                    return AuthorizedEnrollment(.broker(found), former, self, installer)
                 }
-                return AuthorizedEnrollment(.code(response, flow, window?.cookies, kind), former, self)
-            } catch let error as SignInError where error.code == .transferred {
-                guard let found = transfer?.result else { throw error }
-                return AuthorizedEnrollment(.broker(found), former, self)
             }
         } catch {
             streams.finish()
@@ -163,25 +168,50 @@ public final class Enrollment: Sendable {
     }
 
     /// What a window needs for device management; nil if its pages may not.
-    private func specialURLSupport(_ transfer: BrokerTransfer?, _ proxy: SignInWindows.Proxy?) -> SpecialURLSupport? {
+    private func specialURLSupport(
+        _ transfer: BrokerTransfer?, _ proxy: SignInWindows.Proxy?, _ installer: AppProfileInstaller?
+    ) -> SpecialURLSupport? {
         guard let settings = plan.profile.specialURLs else { return nil }
         var support = SpecialURLSupport(settings, signIn: plan.name)
         if let proxy { support.openDoors = proxy.observing }
         if let transfer { support.broker = { try await transfer.run() } }
         guard let app = webviewHandler else { return support }
         support.handler = { AppWebviewHandler(app: app, own: $0) }
-        support.installer = AppProfileInstaller(app: app)
+        support.installer = installer
         return support
     }
 
+    /// Runs `body` with the installer of what the pages deliver; nil without a handler of the program. If it fails, the
+    /// profiles that were installed for it are removed.
+    private func keepingProfiles<Value>(_ body: (AppProfileInstaller?) async throws -> Value) async throws -> Value {
+        let installer = webviewHandler.map { AppProfileInstaller(app: $0, home: signIns.home) }
+        do {
+            let value = try await body(installer)
+            return withExtendedLifetime(installer) { value }
+        } catch {
+            await removeProfiles(of: installer)
+            throw error
+        }
+    }
+
+    /// If that fails as well, the next command or a running proxy does it.
+    fileprivate func removeProfiles(of installer: AppProfileInstaller?) async {
+        guard let installer, installer.wasAsked else { return }
+        let profiles = ConfigurationProfiles(signIns)
+        // Also in a task that was cancelled.
+        await Task.detached { [name] in try? await profiles.removePending(of: name) }.value
+        installer.end()
+    }
+
     private func flow(
-        _ agent: SignInAgent, _ timeout: Duration, _ transfer: BrokerTransfer?, _ window: SignInWindow?
+        _ agent: SignInAgent, _ timeout: Duration, _ transfer: BrokerTransfer?, _ window: SignInWindow?,
+        _ installer: AppProfileInstaller?
     ) throws -> SignInFlow {
         SignInFlow(
             plan.profile, client: try signIns.client(),
             agent: try agent.resolved(
                 for: plan, environment: signIns.environment, window: window,
-                specialURLs: specialURLSupport(transfer, window?.proxy)), limit: timeout,
+                specialURLs: specialURLSupport(transfer, window?.proxy, installer)), limit: timeout,
             now: ChallengeController.now, answer: PageCallbackHandlers(handlers: pageCallbackHandlers).answer,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
     }
@@ -293,11 +323,15 @@ public final class AuthorizedEnrollment: Sendable {
     private let response: Mutex<Response?>
     private let former: ListedSignIn?
     private let enrollment: Enrollment
+    private let installer: AppProfileInstaller?
 
-    init(_ response: Response, _ former: ListedSignIn?, _ enrollment: Enrollment) {
+    init(
+        _ response: Response, _ former: ListedSignIn?, _ enrollment: Enrollment, _ installer: AppProfileInstaller? = nil
+    ) {
         self.former = former
         self.response = Mutex(response)
         self.enrollment = enrollment
+        self.installer = installer
     }
 
     deinit { if response.withLock({ $0 != nil }) { enrollment.end() } }

@@ -11,6 +11,10 @@ public protocol InteractiveWebviewHandler: Sendable {
     /// Whether your program is the broker, which needs no token of one. By default, it is not.
     var isInBrokerContext: Bool { get }
 
+    /// The error of a sign-in that the pages end without a reason of their own. By default, it says that the sign-in
+    /// was not complete.
+    var genericError: ChallengeError { get }
+
     /// Whether a broker refresh token is to be obtained before `url` is acted upon. Not asked in a broker context,
     /// after one was obtained, or after two attempts. `proposed` is the profile's wish, and the default.
     func shouldAcquireBrokerRefreshToken(
@@ -64,6 +68,11 @@ public protocol InteractiveWebviewHandler: Sendable {
 extension InteractiveWebviewHandler {
     /// False.
     public var isInBrokerContext: Bool { false }
+
+    /// With the code `providerRefused`.
+    public var genericError: ChallengeError {
+        ChallengeError(.providerRefused, "the sign-in ended before it was complete")
+    }
 
     /// `proposed`.
     public func shouldAcquireBrokerRefreshToken(
