@@ -144,8 +144,14 @@ struct LibraryEnrollmentTests {
         }
         // Other names are the same session.
         try await home.signIn(profile(group, ["sid", "more"]))
-        let groups = try home.vault.sessions.keys.map(\.group)
-        #expect(groups.count { $0 == "corp" } == count && groups.contains("foreign"))
+        let sessions = try await home.signIns.sharedSessions()
+        #expect(sessions.count { $0.group == "corp" } == count && sessions.contains { $0.group == "foreign" })
+        #expect(sessions.allSatisfy { $0.host == host && $0.cookies.map(\.name) == ["sid"] })
+        #expect(sessions.allSatisfy { $0.cookies[0].expires == nil && $0.cookies[0].stored.timeIntervalSinceNow < 1 })
+        #expect(try await home.signIns.clearSharedSessions(group: "foreign") == 1)
+        #expect(try await home.signIns.sharedSessions().count == count)
+        #expect(try await home.signIns.clearSharedSessions() == count)
+        #expect(try await home.signIns.sharedSessions().isEmpty)
     }
 
     @Test func aSignInBringsACertificate() async throws {

@@ -80,7 +80,9 @@ struct LibraryScopeTests {
         #expect(sent.fieldValue == "Bearer second")
         #expect(
             person.asked == [
-                ScopeQuestion(protectionSpace: .git(.bearer), signIn: "work", scopes: ["wiki.write", "admin"])
+                ScopeQuestion(
+                    protectionSpace: .git(.bearer), signIn: "work", scopes: ["wiki.write", "admin"],
+                    target: "/repository")
             ])
         let signIn = try #require(try await home.signIns.all().first)
         #expect(signIn.scopes == ["openid", "offline_access", "wiki.write", "admin"])
@@ -90,6 +92,74 @@ struct LibraryScopeTests {
             return
         }
         #expect(person.asked.count == 1)
+    }
+
+    // MARK: Metadata of the resource (RFC 9728)
+
+    /// A site whose challenges name no scope, and a sign-in for it.
+    private static func unnamed(
+        _ own: [String: any Sendable]
+    ) async throws -> (home: EnrollmentHome, origin: BearerOrigin, question: ScopeQuestion) {
+        let home = try EnrollmentHome()
+        var control: [String: any Sendable] = ["metadata": true, "issuer": home.provider.issuer]
+        control.merge(own) { _, new in new }
+        let origin = try BearerOrigin(control)
+        let anchors = "\(home.path)/Certs/anchors"
+        try FileManager.default.createDirectory(atPath: anchors, withIntermediateDirectories: true)
+        try FileManager.default.copyItem(
+            atPath: try TestPKI.shared.originAnchor, toPath: "\(anchors)/origin.pem")
+        try await home.signIn(["sites": [origin.url]])
+        let url = try #require(URL(string: origin.url))
+        let space = ProtectionSpace(
+            host: url.host ?? "", port: url.port, authenticationMethod: .bearer)
+        let question = ScopeQuestion(
+            protectionSpace: space, signIn: "work", scopes: [], target: "/admin",
+            resourceMetadata: "\(origin.url)/.well-known/oauth-protected-resource")
+        return (home, origin, question)
+    }
+
+    @Test func theMetadataNamesTheScopesThatTheChallengeDoesNot() async throws {
+        let (home, origin, question) = try await Self.unnamed([:])
+        let scopes = try await home.signIns.scopes(lackedIn: question)
+        #expect(scopes.contains("admin") && !scopes.contains("openid"), "\(scopes)")
+        let asked = origin.log.requests.filter { $0.path?.hasPrefix("/.well-known/") == true }
+        #expect(asked.count == 1 && asked.allSatisfy { $0.authorization == nil })
+    }
+
+    @Test func theQuestionSaysWhereTheMetadataIs() async throws {
+        let (home, controller) = try await Self.signedIn()
+        let person = Person(home, agrees: false)
+        controller.scopeDelegate = person
+        let address = "https://git.corp.example/.well-known/oauth-protected-resource"
+        let lacking = #"Bearer realm="r", error="insufficient_scope", resource_metadata="\#(address)""#
+        let (exchange, action) = try await Self.lackingScope(controller, lacking)
+        guard case .ask(let question) = action else { throw Unasked(action: action) }
+        _ = (exchange, await controller.handle(question))
+        #expect(person.asked.map(\.resourceMetadata) == [address] && person.asked.first?.scopes == [])
+        #expect(person.asked.first?.target == "/repository")
+    }
+
+    @Test func theMetadataOfAnotherProviderOrOfAnUnlistedSiteIsRefused() async throws {
+        let (home, origin, question) = try await Self.unnamed(["issuer": "https://other.corp.example"])
+        let error = await #expect(throws: ChallengeError.self) {
+            try await home.signIns.scopes(lackedIn: question)
+        }
+        #expect(error?.code == .providerRefused && error?.detail.contains("does not accept tokens of") == true)
+        let before = origin.log.requests.count
+        func refused(_ host: String, _ signIn: String = "work") async -> ChallengeError.Code? {
+            let space = ProtectionSpace(host: host, port: question.protectionSpace.port, authenticationMethod: .bearer)
+            let other = ScopeQuestion(
+                protectionSpace: space, signIn: signIn, scopes: [], resourceMetadata: question.resourceMetadata)
+            do {
+                _ = try await home.signIns.scopes(lackedIn: other)
+                return nil
+            } catch {
+                return (error as? ChallengeError)?.code
+            }
+        }
+        #expect(await refused("unlisted.test.localhost") == .siteMissing)
+        #expect(await refused(question.protectionSpace.host, "other") == .signInMissing)
+        #expect(origin.log.requests.count == before)
     }
 
     @Test func aPersonWhoDeclinesIsNotAskedAgain() async throws {
@@ -161,7 +231,8 @@ struct LibraryScopeTests {
 
     private static func lack(_ scopes: String..., of name: String = "work") -> ScopeQuestions.Lack {
         let token = TokenCredential(name: name, token: Secret(utf8: "token"), source: .program).reference
-        return ScopeQuestions.Lack(token: token, scopes: scopes, reason: "the token's scope is insufficient")
+        return ScopeQuestions.Lack(
+            token: token, scopes: scopes, reason: "the token's scope is insufficient", target: "/", metadata: nil)
     }
 
     /// A server that requires other scopes each time has the delegate called once.

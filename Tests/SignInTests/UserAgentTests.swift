@@ -9,11 +9,12 @@ import Testing
         let browser = SystemBrowser(environment: ["BROWSER": "first --new %s:second::third"])
         let words = browser.commands.map { $0.opening("https://a.example/?b=c d") }
         #expect(
-            words == [
+            words.dropLast() == [
                 ["first", "--new", "https://a.example/?b=c d"], ["second", "https://a.example/?b=c d"],
                 ["third", "https://a.example/?b=c d"], ["xdg-open", "https://a.example/?b=c d"],
                 ["gio", "open", "https://a.example/?b=c d"],
             ])
+        #expect(words.last?.first == "gdbus" && words.last?.suffix(3) == ["", "https://a.example/?b=c d", "{}"])
     }
 
     @Test func aPrivateWindowIsOneOfTheFirstBrowserThatIsInstalled() {

@@ -18,8 +18,6 @@ struct ScopeRequest: Sendable {
     private static let patience = Duration.seconds(600)
     /// Longer than a renewal takes if every request to the provider takes its full time.
     private static let renewalPatience = Duration.seconds(150)
-    /// How many scopes are asked for because the metadata of a resource lists them.
-    private static let maximumListedScopes = 16
 
     private var name: String { lack.token.name }
 
@@ -44,7 +42,9 @@ struct ScopeRequest: Sendable {
         try profile.check(kind)
         let client = try requests.keeper.home.providerClient(now: requests.now)
         let granted = record.grantedScopes
-        let missing = try await missingScopes(besides: granted, profile.issuer, client)
+        let missing = try await LackedScopes(
+            named: lack.scopes, metadata: lack.metadata, origin: lack.origin, target: lack.target
+        ).found(besides: granted, issuer: profile.issuer, client) { requests.logger.info("\($0)") }
         let wider = try profile.adding(scopes: granted + missing)
         // A full disk is better noticed before a person has signed in.
         try await requests.onQueue { try vault().update { $0.touch() } }
@@ -74,32 +74,6 @@ struct ScopeRequest: Sendable {
             throw CountersignError(.refused, "the sign-in \"\(name)\" has ended")
         }
         return record
-    }
-
-    /// The scopes that the challenge names, or else the metadata of the resource, without those in `granted`.
-    private func missingScopes(
-        besides granted: [String], _ issuer: Issuer, _ client: ProviderClient
-    ) async throws -> [String] {
-        var missing = lack.scopes.filter { !granted.contains($0) }
-        guard lack.scopes.isEmpty || !missing.isEmpty else {
-            throw CountersignError(.refused, "the provider has granted it before")
-        }
-        if let parameter = lack.metadata {
-            do {
-                let metadata = try await client.resourceMetadata(
-                    parameter, for: lack.origin, lack.target, issuer: issuer)
-                if missing.isEmpty {
-                    missing = Array(metadata.scopes.filter { !granted.contains($0) }.prefix(Self.maximumListedScopes))
-                }
-            } catch let error as ProtectedResourceError where !error.endsRequest && !missing.isEmpty {
-                requests.logger.info("\(error.detail)")
-            }
-        }
-        guard !missing.isEmpty else {
-            throw CountersignError(
-                .refused, "neither the challenge nor the site's metadata names a scope that the token does not have")
-        }
-        return missing
     }
 
     /// Throws unless the tokens are of the same person and can do no less than those before. The tokens of the same

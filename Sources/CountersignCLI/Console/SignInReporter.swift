@@ -34,7 +34,9 @@ struct SignInReporter: Sendable {
     private func show(_ event: SignInEvent) {
         switch event {
         case .started(let issuer): Console.log("info", "signing in at \(issuer)")
-        case .page where agent == .embedded: Console.log("info", "a window shows the sign-in page")
+        case .page(let url) where agent == .embedded:
+            Console.log("info", "a window shows this page:")
+            Console.write("\(url)\n", to: STDERR_FILENO)
         case .page(let url):
             Console.log("info", "the browser opens this page; you can also open it yourself:")
             Console.write("\(url)\n", to: STDERR_FILENO)

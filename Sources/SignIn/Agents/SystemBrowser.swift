@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The person's browser: that of `$BROWSER`, else the desktop's, through `xdg-open` or `gio open`.
+/// The person's browser: that of `$BROWSER`, else the desktop's, through `xdg-open`, `gio open` or the desktop portal.
 package struct SystemBrowser: UserAgent {
     private let environment: [String: String]
 
@@ -22,8 +22,16 @@ package struct SystemBrowser: UserAgent {
         let named = (environment["BROWSER"] ?? "").split(separator: ":").map { entry in
             Command(words: entry.split(separator: " ").map(String.init))
         }
-        return named.filter { !$0.words.isEmpty } + [Command(words: ["xdg-open"]), Command(words: ["gio", "open"])]
+        return named.filter { !$0.words.isEmpty } + [
+            Command(words: ["xdg-open"]), Command(words: ["gio", "open"]), Self.portal,
+        ]
     }
+
+    /// Asks the desktop to open the URL (org.freedesktop.portal.OpenURI), without a parent window and options: in a
+    /// container or a sandbox, there may be a session bus and no browser.
+    private static let portal = Command(
+        words: ["gdbus", "call", "--session", "--dest", "org.freedesktop.portal.Desktop", "--object-path"]
+            + ["/org/freedesktop/portal/desktop", "--method", "org.freedesktop.portal.OpenURI.OpenURI", "", "%s", "{}"])
 
     package func show(_ page: SignInPage) async throws {
         try await start(installed(opening: page.url.description), page)
@@ -42,7 +50,7 @@ package struct SystemBrowser: UserAgent {
         }
         guard !found.isEmpty else {
             throw SignInError(
-                .noAgent, "there is no browser: neither $BROWSER nor xdg-open nor gio is a program here",
+                .noAgent, "there is no browser: neither $BROWSER nor xdg-open nor gio nor gdbus is a program here",
                 hint: "install xdg-utils and a browser, set BROWSER, or use --user-agent device")
         }
         return found

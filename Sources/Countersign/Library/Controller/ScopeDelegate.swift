@@ -10,14 +10,24 @@ public struct ScopeQuestion: Equatable, Sendable {
     public let protectionSpace: ProtectionSpace
     /// The name of the sign-in.
     public let signIn: String
-    /// The scopes that the site requires (RFC 6750 §3); empty if it does not name them.
+    /// The scopes that the site requires (RFC 6750 §3); empty if it does not name them. ``SignIns/scopes(lackedIn:)``
+    /// looks in the metadata of the resource, too.
     public let scopes: [String]
+    /// The path and query of the request.
+    public let target: String
+    /// Where the metadata of the resource is, in the site's words (RFC 9728 §5.1); nil if it does not say.
+    public let resourceMetadata: String?
 
     /// Creates a question, for the tests of a program.
-    public init(protectionSpace: ProtectionSpace, signIn: String, scopes: [String]) {
+    public init(
+        protectionSpace: ProtectionSpace, signIn: String, scopes: [String], target: String = "/",
+        resourceMetadata: String? = nil
+    ) {
         self.protectionSpace = protectionSpace
         self.signIn = signIn
         self.scopes = scopes
+        self.target = target
+        self.resourceMetadata = resourceMetadata
     }
 }
 
@@ -42,6 +52,8 @@ final class ScopeQuestions: Sendable {
         let scopes: [String]
         /// The sentence for the person.
         let reason: String
+        let target: String
+        let metadata: String?
 
         /// The order of the scopes and the sentence are the server's choice, and may differ each time.
         static func == (left: Self, right: Self) -> Bool {
@@ -128,7 +140,9 @@ final class ScopeQuestions: Sendable {
     private func put(
         _ question: Question, about lack: Lack, at space: ProtectionSpace, to delegate: any ScopeDelegate
     ) {
-        let asked = ScopeQuestion(protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes)
+        let asked = ScopeQuestion(
+            protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes, target: lack.target,
+            resourceMetadata: lack.metadata)
         Task {
             let answer = await delegate.obtainScopes(asked)
             question.answer.withLock { $0 = answer }
@@ -144,7 +158,9 @@ extension ChallengeController {
             let space = ProtectionSpace(
                 scheme: lack.origin.scheme.rawValue, host: lack.origin.host, port: Int(lack.origin.port),
                 authenticationMethod: .bearer)
-            let question = ScopeQuestions.Lack(token: lack.token, scopes: lack.scopes, reason: lack.reason)
+            let question = ScopeQuestions.Lack(
+                token: lack.token, scopes: lack.scopes, reason: lack.reason, target: lack.target,
+                metadata: lack.metadata)
             return scopeQuestions.begin(question, at: space) ? "the person is being asked for it" : nil
         }
     }

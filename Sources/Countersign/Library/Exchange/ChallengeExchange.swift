@@ -274,7 +274,9 @@ public struct ChallengeExchange: Sendable {
                 let scopes = BearerError.missingScopes(in: reason), let token = permit.key?.credential,
                 policy.isAccessToken(token)
             else { return nil }
-            lack = ScopeQuestions.Lack(token: token, scopes: scopes, reason: reason)
+            lack = ScopeQuestions.Lack(
+                token: token, scopes: scopes, reason: reason, target: request.target,
+                metadata: BearerError.resourceMetadata(in: challengeFields))
             hasAskedForScopes = true
         case .notChallenged, .accepted: return nil
         }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAnswering
+import CountersignChallenges
 import CountersignCookies
 import CountersignCryptography
 import CountersignOAuth
 import CountersignSignIn
+import CountersignSitePolicy
 import CountersignVault
 import Dispatch
 public import FoundationEssentials
@@ -108,6 +110,64 @@ public final class SignIns: Sendable {
     ) async throws -> Enrollment {
         let profile = try await profile(at: signIn.profileSource).adding(scopes: scopes)
         return try enrollment(profile, name: signIn.name, keepsCertificate: !scopes.isEmpty)
+    }
+
+    /// The scopes to ask for: those that a site names, or else those that the metadata of its resource lists (RFC
+    /// 9728), at most 16, without those that the sign-in has.
+    ///
+    /// The metadata is fetched without a token, from the site itself, if it is listed, and counts only if it names the
+    /// sign-in's issuer. Throws ``ChallengeError``: `signInMissing`, `siteMissing`, `providerRefused` if there is no
+    /// such scope or the site is not for tokens of the issuer, `providerUnreachable` if the metadata could not be
+    /// fetched, and the codes of the home and the vault.
+    public func scopes(lackedIn question: ScopeQuestion) async throws -> [String] {
+        let space = question.protectionSpace
+        guard let signIn = try await all().first(where: { $0.name == question.signIn }) else {
+            throw ChallengeError(.signInMissing, "there is no sign-in \(question.signIn.debugDescription)")
+        }
+        do {
+            let host = try HostName(canonicalizing: space.host).text
+            let origin = Origin(scheme: .https, host: host, port: UInt16(clamping: space.port))
+            guard try home.sites().rule(for: origin) != nil else {
+                throw ChallengeError(.siteMissing, "\(origin) is not listed", fault: .caller)
+            }
+            let lack = LackedScopes(
+                named: question.scopes, metadata: question.resourceMetadata, origin: origin, target: question.target)
+            let issuer = try Issuer(signIn.issuer, .secureOrLoopback)
+            return try await lack.found(besides: signIn.scopes, issuer: issuer, client()) { _ in }
+        } catch let error as ProtectedResourceError {
+            throw ChallengeError(
+                error.code == .unavailable ? .providerUnreachable : .providerRefused, error.detail)
+        } catch let error as CountersignError where error.code == .refused {
+            throw ChallengeError(.providerRefused, error.detail)
+        } catch let error as ChallengeError {
+            throw error
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+    }
+
+    // MARK: Shared sessions
+
+    /// The sessions that sites and sign-ins share, sorted by group and host, without cookies that have expired. Throws
+    /// ``ChallengeError`` with the codes of the home and the vault.
+    public func sharedSessions() async throws -> [SharedSessionSummary] {
+        try await vault.withOperations(creates: false) { vault in
+            guard let vault else { return [] }
+            guard case .sessions(let found) = try vault(.listSessions, nil) else { throw SignInPlan.unexpected }
+            return found.map { SharedSessionSummary($0) }
+        }
+    }
+
+    /// Removes the shared sessions of a group, or all, and returns how many there were. The provider is not told.
+    /// Throws ``ChallengeError`` with the codes of the home and the vault.
+    @discardableResult
+    public func clearSharedSessions(group: String? = nil) async throws -> Int {
+        try await vault.withOperations(creates: false) { vault in
+            guard case .removed(let count, _)? = try vault?(.clearSessions(group: group, host: nil), nil) else {
+                return 0
+            }
+            return count
+        }
     }
 
     // MARK: Those who are signed in
