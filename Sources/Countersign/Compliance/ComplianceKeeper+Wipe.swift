@@ -84,8 +84,9 @@ extension ComplianceKeeper {
                     return newest.identifier == record.identifier && deadline.map { time >= $0.end } ?? false
                 }, dialogue)
             guard case .signedOut(let done) = result else {
-                logger.notice("\"\(name)\" is not wiped: the device was confirmed to comply meanwhile")
-                return "the device was confirmed to comply meanwhile"
+                let reason = "the device was confirmed to comply, or the sign-in has changed"
+                logger.notice("\"\(name)\" is not wiped: \(reason) meanwhile")
+                return "\(reason) meanwhile"
             }
             logger.notice("wiped \"\(name)\" and all that it has brought")
             if let warning = done.warning {

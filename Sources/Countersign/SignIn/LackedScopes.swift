@@ -17,13 +17,6 @@ struct LackedScopes: Sendable {
     /// How many scopes are asked for because the metadata of a resource lists them.
     private static let maximumListed = 16
 
-    init(named: [String], metadata: String?, origin: Origin, target: String) {
-        self.named = named
-        self.metadata = metadata
-        self.origin = origin
-        self.target = target
-    }
-
     /// The scopes that the challenge names, or else the metadata of the resource, without those in `granted`. Throws
     /// `refused` if there are none, and ``ProtectedResourceError`` if the resource is not for tokens of `issuer`.
     /// `inform` gets a sentence about metadata that is left out.

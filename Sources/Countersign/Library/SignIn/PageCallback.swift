@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignSignIn
-import Synchronization
 
 /// A question of the provider's page in an `embedded` window: one callback of a message that the page has posted with
 /// `window.webkit.messageHandlers.callback`. Its members are those of ForgeRock's authentication service.
