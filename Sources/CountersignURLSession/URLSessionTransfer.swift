@@ -125,11 +125,14 @@ final class URLSessionTransfer: OriginStreamDelegate {
         self.connection = connection
         acceptedBefore = link.acceptedServerCount
         connection.delegate = self
-        connection.send(head: head, method: Method(rawValue: request.method) ?? .get)
+        let method = Method(rawValue: request.method) ?? .get
         if case .stream(let stream) = request.content {
-            connection.flush()
-            return send(stream)
+            connection.send(head: head, method: method, content: stream.length.map { .length($0) } ?? .chunked)
+            // The reader begins on another thread, so that its first part comes after the head.
+            send(stream)
+            return connection.flush()
         }
+        connection.send(head: head, method: method)
         connection.finish(trailers: nil)
         connection.flush()
     }
@@ -202,27 +205,20 @@ final class URLSessionTransfer: OriginStreamDelegate {
         }
     }
 
-    /// Sends a part of the content. Fulfils the promise when the connection accepts more.
+    /// Sends a part of the content. Fulfils the promise when the connection accepts more. A send may come back before
+    /// it returns, so nothing is changed after it.
     private func send(_ part: ByteBuffer, _ accepted: EventLoopPromise<UInt64>) {
-        guard let connection, case .stream(let stream) = request.content, var upload else {
+        guard let connection, case .stream(let stream) = request.content, let upload else {
             return accepted.fail(CancellationError())
         }
-        upload.sentBytes += UInt64(part.readableBytes)
-        if let length = stream.length, upload.sentBytes > length {
-            return accepted.fail(Self.wrongLength(stream))
-        }
+        let total = upload.sentBytes + UInt64(part.readableBytes)
+        if let length = stream.length, total > length { return accepted.fail(Self.wrongLength(stream)) }
         restartTimeout()
-        if stream.length == nil {
-            connection.send(ByteBuffer(bytes: ChunkedEncoding.header(byteCount: part.readableBytes)))
-            connection.send(part)
-            connection.send(ByteBuffer(bytes: ChunkedEncoding.lineEnd))
-        } else {
-            connection.send(part)
-        }
-        upload.waiting = accepted
-        self.upload = upload
+        self.upload?.sentBytes = total
+        self.upload?.waiting = accepted
+        connection.send(part)
         connection.flush()
-        originWritabilityChanged(connection.isWritable)
+        if self.connection === connection { originWritabilityChanged(connection.isWritable) }
     }
 
     private func contentEnded(_ failure: (any Error)?) {
@@ -231,7 +227,6 @@ final class URLSessionTransfer: OriginStreamDelegate {
         if let length = stream.length, upload.sentBytes != length {
             return finish(.failure(Self.wrongLength(stream)))
         }
-        if stream.length == nil { connection.send(ByteBuffer(bytes: ChunkedEncoding.end)) }
         connection.finish(trailers: nil)
         connection.flush()
     }
@@ -298,6 +293,9 @@ final class URLSessionTransfer: OriginStreamDelegate {
         if isReused, error.code == .closedBeforeResponse, isIdempotent, let head = try? request.head() {
             // The proxy had closed an idle connection (RFC 9112 §9.3.1).
             return connect(head)
+        }
+        guard error.code != .ownFault else {
+            return finish(.failure(URLError(.unknown, userInfo: [NSLocalizedDescriptionKey: error.detail])))
         }
         finish(.failure(URLError(error.code == .malformedResponse ? .badServerResponse : .networkConnectionLost)))
     }

@@ -40,6 +40,8 @@ package final class ProxyServices: Sendable {
     /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
     /// and a hint, once for each certificate and reason.
     private let untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)?
+    /// Receives a sentence about each fault of this program itself.
+    private let ownFault: @Sendable (_ sentence: String) -> Void
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String
@@ -56,6 +58,7 @@ package final class ProxyServices: Sendable {
         scopeAsker: ScopeAsker? = nil, brokerCookies: BrokerCookies = .none,
         observer: ChallengeObserver? = nil, routes: (any RouteFinding)? = nil, responses: ResponseObserver? = nil,
         untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)? = nil,
+        ownFault: @escaping @Sendable (_ sentence: String) -> Void = { _ in },
         pseudonym: String,
         wallClock: @escaping @Sendable () -> Int64
     ) {
@@ -75,6 +78,7 @@ package final class ProxyServices: Sendable {
         self.routes = routes
         self.responses = responses
         self.untrusted = untrusted
+        self.ownFault = ownFault
         self.pseudonym = pseudonym
         via = ViaField("1.1 \(pseudonym)")
         self.wallClock = wallClock
@@ -98,6 +102,9 @@ package final class ProxyServices: Sendable {
         let sentence = "the revocation status of \(origin) is unknown: \(why)\(Self.leafText(trust))"
         if isNew(sentence) { untrusted(sentence, nil) }
     }
+
+    /// Reports that something was about to be sent that must not be. It was not.
+    func tellOwnFault(_ detail: String) { ownFault("a fault in countersign itself was stopped: \(detail)") }
 
     private static func leafText(_ trust: ServerTrust) -> String {
         trust.leaf.map { ", certificate \(CertificateFingerprint.text($0.sha256Fingerprint))" } ?? ""

@@ -121,8 +121,9 @@ package final class MessageOutput {
         guard let context else { return false }
         if let tls {
             guard let bytes = takeWaiting() else { return false }
-            tls.send(bytes, isSecret: waitingIsSecret)
+            let isSecret = waitingIsSecret
             waitingIsSecret = false
+            tls.send(bytes, isSecret: isSecret)
             spare.giveBack(bytes)
             return true
         }

@@ -83,7 +83,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package var hasShownIdentity: Bool { storedHasShownIdentity }
     /// The number of requests that the connection has carried.
     package var requestCount: Int { storedRequestCount }
-    package var requestIsWhole: Bool { storedRequestIsWhole }
+    package var requestIsWhole: Bool { outgoing.isWhole }
     /// Whether the network takes more. Stored, because asking the channel for each piece of content is expensive.
     package var isWritable: Bool { storedIsWritable }
 
@@ -94,7 +94,6 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     private var storedCertificateChecks: ThreeChecks?
     private var storedHasShownIdentity = false
     private var storedRequestCount = 0
-    private var storedRequestIsWhole = true
     private var storedIsWritable = true
 
     var phase: Phase
@@ -106,8 +105,13 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// No handler except ``tlsHandler`` is between this one and the network.
     private let isNextToSocket: Bool
     private let output: MessageOutput
+    private var outgoing = OutgoingContent()
     /// The fields of the request's head while its content goes out in chunks; they decide which trailers may follow.
     private var chunkedFields: FieldLines?
+    /// A part of the content is being written. The delegate, which may send more, learns of a change of writability
+    /// when all of that part is in the channel, its chunk's end included.
+    private var isWriting = false
+    private var writabilityChanged = false
     var paused = false
     var delivering = false
     /// The origin sends nothing more.
@@ -136,7 +140,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// Whether another exchange may lease the connection: nothing is pending, and nothing unexpected has happened.
     package var isReusable: Bool {
         guard case .idle = phase else { return false }
-        return keepsAlive && requestIsWhole && !inputEnded && input.byteCount == 0 && context != nil
+        return keepsAlive && outgoing.isWhole && !inputEnded && input.byteCount == 0 && context != nil
     }
 
     /// The name of the client identity that the TLS session shows.
@@ -158,52 +162,73 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package func send(_ head: RequestHead, _ changes: consuming RequestChanges) {
         let withholdsContent = changes.withholdsContent
         let framing: BodyFraming = withholdsContent && head.hasBody ? .length(0) : head.framing
-        if framing.isChunked { chunkedFields = head.fields }
         let forwarding = RequestForwarding(
             target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
             keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
             cookie: changes.cookie, added: changes.added)
         let isSecret = changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty
-        send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method) {
+        chunkedFields = framing.isChunked ? head.fields : nil
+        send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method, content: framing) {
             head.write(forwarding, into: $0)
         }
     }
 
-    /// Sends the bytes of a head, which content may follow in the same array. `method` decides how the response is
-    /// framed.
-    package func send(head: [UInt8], method: Method) {
-        send(about: head.count, isSecret: false, method: method) { room in
+    /// Sends the bytes of a head, which content may follow in the same array; `content` is the framing that the head
+    /// announces for what is sent after it. `method` decides how the response is framed.
+    package func send(head: [UInt8], method: Method, content: BodyFraming = .none) {
+        send(about: head.count, isSecret: false, method: method, content: content) { room in
             room.copyBytes(from: head.prefix(room.count))
             return head.count
         }
     }
 
     private func send(
-        about size: Int, isSecret: Bool, method: Method, _ write: (UnsafeMutableRawBufferPointer) -> Int
+        about size: Int, isSecret: Bool, method: Method, content: BodyFraming,
+        _ write: (UnsafeMutableRawBufferPointer) -> Int
     ) {
         guard case .idle = phase, context != nil else { return }
         phase = .head
         self.method = method
         storedRequestCount += 1
-        storedRequestIsWhole = false
+        outgoing.begin(content)
         bytesOfResponse = false
         output.write(about: size, isSecret: isSecret, write)
     }
 
     package func send(_ content: ByteBuffer) {
-        guard chunkedFields != nil else { return output.write(content) }
-        output.write(ChunkedEncoding.header(byteCount: content.readableBytes))
-        output.write(content)
-        output.write(ChunkedEncoding.lineEnd)
+        let count = content.readableBytes
+        // An empty chunk would end the content.
+        guard count > 0 else { return }
+        guard outgoing.take(count) else {
+            return contentFault("\(count) bytes were to be sent behind the end of a request's content")
+        }
+        isWriting = true
+        if outgoing.isChunked {
+            output.write(ChunkedEncoding.header(byteCount: count))
+            output.write(content)
+            output.write(ChunkedEncoding.lineEnd)
+        } else {
+            output.write(content)
+        }
+        isWriting = false
+        guard writabilityChanged else { return }
+        writabilityChanged = false
+        delegate?.originWritabilityChanged(isWritable)
     }
 
     package func finish(trailers: FieldLines?) {
-        if let fields = chunkedFields {
-            output.write(ChunkedEncoding.end(trailers: trailers, head: fields))
-            chunkedFields = nil
-        }
-        storedRequestIsWhole = true
+        guard outgoing.end() else { return contentFault("a request was to end where its content does not") }
+        guard outgoing.isChunked else { return }
+        let fields = chunkedFields
+        chunkedFields = nil
+        output.write(ChunkedEncoding.end(trailers: trailers, head: fields))
+    }
+
+    /// The caller does not send the content that it has announced. Nothing more may go out on the connection.
+    private func contentFault(_ detail: String) {
+        if case .closed = phase { return }
+        fail(UpstreamError(.ownFault, "\(place): \(detail); the connection is closed"))
     }
 
     package func flush() { output.flush() }
@@ -282,7 +307,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
 
     package func channelWritabilityChanged(context: ChannelHandlerContext) {
         storedIsWritable = context.channel.isWritable
-        delegate?.originWritabilityChanged(isWritable)
+        if isWriting { writabilityChanged = true } else { delegate?.originWritabilityChanged(isWritable) }
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

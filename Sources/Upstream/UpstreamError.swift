@@ -8,7 +8,8 @@ import NIOCore
 import NIOPosix
 import CountersignTLS
 
-/// Why there is no connection to an origin, or no response on it. The origin, a parent or the network is at fault.
+/// Why there is no connection to an origin, or no response on it. The origin, a parent or the network is at fault,
+/// except for ``Code/ownFault``.
 /// Errors with the same code are equal.
 package struct UpstreamError: CodedError {
     /// A step on the way to an origin, in the order in which they are taken.
@@ -56,6 +57,8 @@ package struct UpstreamError: CodedError {
         case notTrusted
         /// The origin's leaf certificate is not the one that was accepted earlier.
         case trustChanged
+        /// This program was about to send something other than the content that it had announced.
+        case ownFault
     }
 
     package let code: Code

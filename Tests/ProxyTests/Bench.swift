@@ -70,9 +70,12 @@ final class Bench {
     }
 
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.
-    /// `checks` is the decision about a certificate that it requested.
-    func idleOrigin(withCredential: Bool = false, checks: ThreeChecks? = nil) throws -> EmbeddedChannel {
-        let (channel, connection) = try origin()
+    /// `checks` is the decision about a certificate that it requested. `isNarrow`: its network takes one write between
+    /// two flushes.
+    func idleOrigin(
+        withCredential: Bool = false, checks: ThreeChecks? = nil, isNarrow: Bool = false
+    ) throws -> EmbeddedChannel {
+        let (channel, connection) = try origin(isNarrow: isNarrow)
         connection.certificateChecks = checks
         services.pool.slot(for: Self.key(withCredential: withCredential)).giveBack(connection, now: services.now)
         return channel
@@ -103,8 +106,8 @@ final class Bench {
         return channel
     }
 
-    private func origin() throws -> (EmbeddedChannel, OriginConnection) {
-        let channel = EmbeddedChannel(handler: Wire(), loop: loop)
+    private func origin(isNarrow: Bool = false) throws -> (EmbeddedChannel, OriginConnection) {
+        let channel = EmbeddedChannel(handler: Wire(isNarrow: isNarrow), loop: loop)
         let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
         try channel.pipeline.syncOperations.addHandler(connection)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
@@ -130,13 +133,32 @@ final class Bench {
     func answer() throws -> String { try client.sent() }
 }
 
-/// Copies what is written, as a socket does: output with a secret is overwritten once it has been written.
+/// Copies what is written, as a socket does: output with a secret is overwritten once it has been written. If it is
+/// narrow, it is full after each write, and reports that before the write returns.
 private final class Wire: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
+    private let isNarrow: Bool
+
+    init(isNarrow: Bool) { self.isNarrow = isNarrow }
+
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         context.write(wrapOutboundOut(ByteBuffer(bytes: unwrapOutboundIn(data).readableBytesView)), promise: promise)
+        report(false, context)
+    }
+
+    func flush(context: ChannelHandlerContext) {
+        context.flush()
+        report(true, context)
+    }
+
+    private func report(_ isWritable: Bool, _ context: ChannelHandlerContext) {
+        guard isNarrow, let channel = context.channel as? EmbeddedChannel, channel.isWritable != isWritable else {
+            return
+        }
+        channel.isWritable = isWritable
+        context.fireChannelWritabilityChanged()
     }
 }
 

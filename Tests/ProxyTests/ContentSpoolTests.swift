@@ -35,7 +35,7 @@ import Testing
         _ spool: ContentSpool, from number: Int = 0, _ seen: [UInt8] = [], _ promise: EventLoopPromise<[UInt8]>
     ) {
         guard number < spool.recordCount else {
-            return promise.succeed(spool.tail.reduce(seen) { $0 + $1.readableBytesView })
+            return promise.succeed(seen + spool.rest.readableBytesView)
         }
         spool.read(number) { result in
             switch result {

@@ -120,6 +120,7 @@ package final class ParentRelay: ControlRelay {
             let services = ProxyServices(
                 configuration: configuration, policy: keeper.policy, accessLog: nil, breaker: keeper.breaker,
                 routes: try await ControlRoutes.finder().map { ParentsOnly($0) },
+                ownFault: { logger.error("\($0)") },
                 pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
             let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             let listener = try await ProxyListener(services: services, group: group) { logger.notice("\($0)") }

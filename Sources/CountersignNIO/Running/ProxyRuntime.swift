@@ -114,6 +114,7 @@ package final class ProxyRuntime: Sendable {
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
             },
+            ownFault: { logger.error("\($0)") },
             pseudonym: "countersign-\(Hex.encode(Randomness.bytes(4)))", wallClock: { Int64(time(nil)) })
         let group = shared ?? MultiThreadedEventLoopGroup(numberOfThreads: threads)
         do {

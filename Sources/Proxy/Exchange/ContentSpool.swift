@@ -14,7 +14,7 @@ final class ContentSpool {
     /// The number of complete records, which are in the file or on their way to it.
     private(set) var recordCount = 0
     /// The content after the last record.
-    private(set) var tail: [ByteBuffer] = []
+    private var tail: [ByteBuffer] = []
     private var tailBytes = 0
     private var unwrittenBytes = 0
     /// Why the file cannot be used; nil while it can.
@@ -46,6 +46,14 @@ final class ContentSpool {
     var canKeepMore: Bool { failure == nil && !isFull }
 
     var isEmpty: Bool { recordCount == 0 && tail.isEmpty }
+
+    /// The content after the last record, in one piece.
+    var rest: ByteBuffer {
+        guard tail.count != 1 else { return tail[0] }
+        var rest = ByteBufferAllocator().buffer(capacity: tailBytes)
+        for piece in tail { rest.writeImmutableBuffer(piece) }
+        return rest
+    }
 
     /// The disk is slower than the client, which must pause.
     var isBehind: Bool { unwrittenBytes >= Self.unwrittenLimitBytes }

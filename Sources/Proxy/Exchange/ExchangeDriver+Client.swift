@@ -60,10 +60,11 @@ extension ExchangeDriver {
                 authorization: route.challenger == nil ? authorization : nil, via: services.shared.via,
                 maxForwards: maxForwards,
                 expectsContinue: withholds, cookie: cookies, added: added))
+        guard isCurrent(stream) else { return interrupted() }
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }
-        stream.finish(trailers: nil)
         body.requestWritten()
+        stream.finish(trailers: nil)
         stream.flush()
     }
 
@@ -159,6 +160,7 @@ extension ExchangeDriver {
     /// Pauses the client while the origin is slow, or while nothing can be sent and enough is buffered.
     func pace() {
         guard body.mayPace else { return }
+        if case .done = mode { return }
         let mustWait: Bool
         if body.sendsContent(isOpen: takesContent), let stream {
             // Content that waits for a flush would keep the connection from becoming writable again.

@@ -88,6 +88,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     func originFailed(_ error: UpstreamError) {
         let wasReused = (connection?.requestCount ?? 0) > 1
         services.shared.observer?.ended(error, at: origin)
+        if error.code == .ownFault { services.shared.tellOwnFault(error.detail) }
         _ = acquisition.release()
         switch mode {
         case .waiting:
@@ -103,7 +104,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
-                self.loseAnswer(.unanswered)
+                self.loseAnswer(error.code == .ownFault ? .unknown : .unanswered)
                 self.respond(OwnResponse(error))
             }
             // On a connection that has carried a request before, the origin may have acted on this one already.

@@ -103,35 +103,46 @@ extension ExchangeDriver {
         return true
     }
 
+    // A send may come back before it returns: the network takes no more, takes more again, or is gone. The nested call
+    // finds the state that follows the send, because that is changed before. After the send, the exchange may be on
+    // another connection, or over.
+
     /// Sends the content received so far.
     func sendContent(to stream: any OriginStream) {
-        for content in body.buffered { stream.send(content) }
+        let isComplete = body.hasEnded
+        while let content = body.nextBuffered() {
+            stream.send(content)
+            guard isCurrent(stream) else { return interrupted() }
+        }
         if body.hasSpooledContent {
             body.beginReplay()
             body.requestWritten()
-            stream.flush()
             pace()
+            stream.flush()
             return sendSpooledContent()
         }
-        if body.hasEnded { stream.finish(trailers: body.trailers) }
         body.requestWritten()
+        if isComplete { stream.finish(trailers: body.trailers) }
+        guard isCurrent(stream) else { return }
         pace()
         stream.flush()
     }
 
-    /// Sends the next records while the origin takes them, and then the rest. Meanwhile the client is paused.
+    /// Whether the exchange still uses the stream.
+    func isCurrent(_ stream: any OriginStream) -> Bool { connection === stream }
+
+    /// The stream was lost while a request was written to it. The next one may have gone out already.
+    func interrupted() {
+        body.interrupted()
+        pace()
+    }
+
+    /// Sends the next record if the origin takes it, or the content after the last one. Meanwhile the client is paused.
     func sendSpooledContent() {
-        guard body.isReplaying, takesContent, let stream, let upload, let spool = body.spool, !upload.isReading else {
-            return
-        }
-        guard stream.isWritable else { return }
-        guard upload.nextRecord < spool.recordCount else {
-            for content in spool.tail { stream.send(content) }
-            body.endReplay()
-            if body.hasEnded { stream.finish(trailers: body.trailers) }
-            stream.flush()
-            return pace()
-        }
+        guard body.isReplaying, takesContent, let stream, let upload, let spool = body.spool, !upload.isReading,
+            stream.isWritable
+        else { return }
+        guard upload.nextRecord < spool.recordCount else { return sendRest(of: spool, to: stream) }
         upload.isReading = true
         let transmission = upload.transmission
         spool.read(upload.nextRecord) { [self] result in
@@ -146,10 +157,24 @@ extension ExchangeDriver {
                 upload.nextRecord += 1
                 lastProgress = services.now
                 stream.send(content)
-                stream.flush()
+                self.stream?.flush()
                 sendSpooledContent()
             }
         }
+    }
+
+    /// Sends the content after the last record. The client, which may go on after that, is heard again only when it is
+    /// in the channel.
+    private func sendRest(of spool: ContentSpool, to stream: any OriginStream) {
+        let rest = spool.rest
+        let isComplete = body.hasEnded
+        body.endReplay()
+        stream.send(rest)
+        guard isCurrent(stream) else { return }
+        if isComplete { stream.finish(trailers: body.trailers) }
+        guard isCurrent(stream) else { return }
+        stream.flush()
+        pace()
     }
 
     /// More content is in the file, or the file has failed.

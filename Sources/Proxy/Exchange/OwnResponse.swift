@@ -59,6 +59,7 @@ extension OwnResponse {
             case .closedInResponse: (502, "http_response_incomplete")
             case .timedOut: (504, "http_response_timeout")
             case .notTrusted, .trustChanged, .parentNotTrusted: (502, "tls_certificate_error")
+            case .ownFault: (500, "proxy_internal_error")
             }
         self.init(status: status, detail: error.detail, proxyError: proxyError)
         guard let response = error.parentResponse, response.isChallenge else { return }

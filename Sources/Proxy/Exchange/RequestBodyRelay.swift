@@ -10,6 +10,8 @@ import NIOCore
 /// not find this value in the middle of a mutation (exclusivity).
 struct RequestBodyRelay {
     private var replay: ReplayBuffer
+    /// The next piece of the content in memory to send.
+    private var nextPiece = 0
     /// The client has sent the whole request.
     private(set) var hasEnded: Bool
     private(set) var trailers: FieldLines?
@@ -46,6 +48,7 @@ struct RequestBodyRelay {
     /// `isWithheld`: but not before ``release()``. `spools`: it may have to be sent again after this.
     mutating func beginRequest(withContent: Bool, isWithheld: Bool = false, spools: Bool = true) {
         isTransmitting = true
+        nextPiece = 0
         streams = withContent && !isWithheld
         self.isWithheld = withContent && isWithheld
         isReplaying = false
@@ -56,12 +59,20 @@ struct RequestBodyRelay {
     /// The withheld content is about to be sent.
     mutating func release() {
         isTransmitting = true
+        nextPiece = 0
         isWithheld = false
         streams = true
     }
 
-    /// The content received so far, to be sent before any that arrives later.
+    /// The content received so far, as far as it is in memory.
     var buffered: [ByteBuffer] { replay.pieces }
+
+    /// The next piece of ``buffered`` to send, before any content that arrives later. Nil after the last one.
+    mutating func nextBuffered() -> ByteBuffer? {
+        guard nextPiece < replay.pieces.count else { return nil }
+        nextPiece += 1
+        return replay.pieces[nextPiece - 1]
+    }
 
     /// Content in a spool follows ``buffered``.
     var hasSpooledContent: Bool { replay.isSpooled }
@@ -69,18 +80,21 @@ struct RequestBodyRelay {
     /// The content in memory has been sent, and that in the spool is next.
     mutating func beginReplay() { isReplaying = true }
 
-    /// All content received so far has been sent.
+    /// The last of the content received so far is about to be sent.
     mutating func endReplay() {
         isReplaying = false
         if discards { replay.stopKeeping() } else { replay.allSent() }
         discards = false
     }
 
-    /// The buffered content has been sent. Content may follow as it arrives.
+    /// The content in memory has been sent. Content may follow as it arrives, or from the spool.
     mutating func requestWritten() {
         isTransmitting = false
         if streams, !isReplaying { replay.allSent() }
     }
+
+    /// Nothing more of that request can be written.
+    mutating func interrupted() { isTransmitting = false }
 
     // MARK: Content arrives
 
