@@ -171,12 +171,12 @@ package struct Breaker: Equatable, Sendable {
         let rejection = record?.rejection.flatMap { $0.isInForce(at: now) ? $0 : nil } ?? overlapping?.value.rejection
         switch rejection?.cause {
         case .challenge: return "\(name) was rejected here and has not changed since"
-        case .silence: return "the origin closed the connection twice instead of answering \(name)"
+        case .silence: return "the origin closed the connection twice instead of answering \(name); \(Self.retry(key))"
         case nil: break
         }
         if account.isStopped { return "\(name) was rejected twice and is not sent anywhere until it changes" }
         if record?.acceptedAt == nil, account.failures(at: now) >= Self.maximumFailures {
-            return "\(name) was sent twice in vain, and this site has not accepted it yet"
+            return "\(name) was sent twice in vain, and this site has not accepted it yet; \(Self.retry(key))"
         }
         return nil
     }
@@ -191,17 +191,22 @@ package struct Breaker: Equatable, Sendable {
             let pause = record.pause(at: now)
             if !record.silent.isEmpty, pause > 0 {
                 return "\(Self.name(key)) was sent here without a response, and is not sent for "
-                    + Self.duration(pause)
+                    + "\(Self.duration(pause)); \(Self.retry(key))"
             }
             if pause > 0 || record.isDoubtful(request, at: now) {
-                return "\(Self.name(key)) was accepted here before, but not for this request"
+                return "\(Self.name(key)) was accepted here before, but not for this request; \(Self.retry(key))"
             }
         }
         let limit = !hasAccepted ? Self.spaceLimit : decides ? Self.familiarLimit : Self.accountLimit
         let pause = account.unaccepted.pause(after: limit, at: now)
         guard pause > 0 else { return nil }
         return "\(Self.name(key)) has not been accepted lately, and is not sent for "
-            + Self.duration(pause)
+            + "\(Self.duration(pause)); \(Self.retry(key))"
+    }
+
+    /// The command that ends a pause. All tickets of a user have the same name.
+    package static func retry(_ key: Key) -> String {
+        "`countersign credential retry\(key.credential.isTicket ? "" : " \(key.credential.name)")` permits an attempt"
     }
 
     /// At least a minute.

@@ -32,6 +32,10 @@ final class LoopServices {
     /// Monotonic time in seconds as of the last tick, which is precise enough for every limit here.
     private(set) var now: UInt64
     private(set) var isDraining = false
+    /// Connections are being closed.
+    private(set) var isStopped = false
+    /// How many ``LateVerdict`` wait.
+    var lateVerdicts = 0
     /// Clients that have connected already are still served, with one more request each.
     private(set) var isHandedOver = false
     /// The ports that this proxy listens on. A request to one of them would loop.
@@ -109,6 +113,7 @@ final class LoopServices {
     func stop() {
         tick?.cancel()
         tick = nil
+        isStopped = true
         pool.shutDown()
         for object in watched.values { object.abort() }
         gate.close()

@@ -43,6 +43,8 @@ package final class ConnectionChain {
     private var timeLeft = TimeAmount.zero
     private var resumedAt = NIODeadline.uptimeNanoseconds(0)
     private var timer: Scheduled<Void>?
+    /// No step follows the running one.
+    private var isLeaving = false
 
     /// `completion` is called once, unless ``cancel()`` is called before.
     init(
@@ -70,7 +72,7 @@ package final class ConnectionChain {
     func runNextStep(on channel: any Channel) {
         guard completion != nil else { return channel.close(promise: nil) }
         self.channel = channel
-        guard begun < steps.count else { return finish(.success(channel)) }
+        guard begun < steps.count, !isLeaving else { return finish(.success(channel)) }
         let step = steps[begun]
         begun += 1
         pauseClock()
@@ -106,6 +108,14 @@ package final class ConnectionChain {
     }
 
     // MARK: Ends
+
+    /// Ends after the running step, or after `limit`. The completion is called.
+    func leave(within limit: TimeAmount) {
+        isLeaving = true
+        loop.assumeIsolated().scheduleTask(in: limit) {
+            self.finish(.failure(UpstreamError(.tunnelTimedOut, "nobody waits")), ending: self.steps[self.begun - 1])
+        }
+    }
 
     /// Cancels: closes the channel, now or once TCP has connected, and does not call `completion`.
     package func cancel() {

@@ -168,7 +168,8 @@ import Testing
         #expect(
             breaker.ask(Self.key)
                 == .refused(
-                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\""))
+                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\"; "
+                        + "`countersign credential retry enrollment` permits an attempt"))
         guard case .refused = breaker.ask(Self.key(host: "new.corp.example")) else {
             Issue.record("a third site receives it")
             return

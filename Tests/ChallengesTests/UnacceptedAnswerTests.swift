@@ -51,6 +51,31 @@ import Testing
         #expect(breaker.ask(Self.key, "/other") == .free)
     }
 
+    /// Whoever reads why nothing is sent for a while, or why silence counts, reads what ends that.
+    @Test func eachReasonForAPauseNamesTheCommandThatEndsIt() {
+        func reason(_ decision: Breaker.Decision) -> String? {
+            switch decision {
+            case .refused(let reason), .unsuitable(let reason): reason
+            case .free, .mayTry, .wait: nil
+            }
+        }
+        let command = "`countersign credential retry enrollment`"
+        let histories: [[Breaker.Result]] = [
+            [.unanswered, .unanswered], [.unknown, .unknown], [.unknown, .unanswered],
+        ]
+        let elsewhere = Breaker.Key.test(host: "new.corp.example")
+        var reasons: Set<String> = []
+        for isAccepted in [true, false] {
+            for results in histories {
+                let breaker = isAccepted ? Self.accepted() : SharedBreaker()
+                for result in results { breaker.attempt(Self.key, result) }
+                let asked = [breaker.ask(Self.key), breaker.ask(Self.key, "/other"), breaker.ask(elsewhere)]
+                reasons.formUnion(asked.compactMap(reason))
+            }
+        }
+        #expect(reasons.count >= 4 && reasons.allSatisfy { $0.contains(command) }, "\(reasons)")
+    }
+
     @Test func theFindingSaysHowLongNothingIsSent() {
         let breaker = Self.accepted()
         #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
@@ -58,13 +83,14 @@ import Testing
         #expect(
             breaker.ask(Self.key)
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for 30 minutes"
-                ))
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
+                        + "30 minutes; `countersign credential retry enrollment` permits an attempt"))
         breaker.now += 1799
         #expect(
             breaker.ask(Self.key)
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for a minute"))
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
+                        + "a minute; `countersign credential retry enrollment` permits an attempt"))
         breaker.now += 1
         #expect(breaker.attempt(Self.key, .unknown) == .paused(seconds: 3600))
     }

@@ -134,8 +134,8 @@ struct BreakerFileTests {
         #expect(
             process().board.requestAtOnce(Self.key())
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for 30 minutes"
-                ))
+                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
+                        + "30 minutes; `countersign credential retry enrollment` permits an attempt"))
     }
 
     @Test func anAttemptThatTakesLongKeepsNobodyWaitingAndIsNotAbandoned() async throws {

@@ -62,6 +62,7 @@ import Testing
         case .slowContent: bench.connection.secondPassed(now: now + configuration.bodyIdleSeconds + 1)
         case .originClosed: origin.close(promise: nil)
         }
+        bench.loop.advanceTime(by: LateVerdict.limit)
         let record = try #require(record)
         #expect(record.pending == nil)
         #expect(record.unaccepted.count == 1 && record.silent.count == 1)
@@ -75,6 +76,7 @@ import Testing
         try get("/slow")
         #expect(try origin.sent().contains(Self.authorization))
         bench.client.close(promise: nil)
+        bench.loop.advanceTime(by: LateVerdict.limit)
         #expect(record?.unaccepted.count == 1 && record?.silent.count == 1)
     }
 

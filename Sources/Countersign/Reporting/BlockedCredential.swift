@@ -48,15 +48,18 @@ package struct BlockedCredential: Equatable, Sendable, Codable {
         }.sorted { $0.name < $1.name }
     }
 
-    /// `rejected at https://git.corp.example:443 (basic, realm "r") since 2026-01-01T00:00:00Z`, and whether it is sent
-    /// anywhere else.
+    /// `rejected at https://git.corp.example:443 (basic, realm "r") since 2026-01-01T00:00:00Z`, whether it is sent
+    /// anywhere else, and what ends a pause.
     package var sentence: String {
-        let places = places.map { place in
+        let sentences = places.map { place in
             let realm = place.realm.map { ", realm \($0.debugDescription)" } ?? ""
             let end = place.until.map { ", next attempt after \($0)" } ?? ""
             return "\(place.reason) at \(place.site) (\(place.scheme)\(realm)) since \(place.since)\(end)"
         }
-        return (places + (isBlockedEverywhere ? ["not sent anywhere until it changes"] : [])).joined(separator: "; ")
+        let everywhere = isBlockedEverywhere ? ["not sent anywhere until it changes"] : []
+        let retry =
+            places.contains { $0.until != nil } ? ["`countersign credential retry \(name)` permits an attempt"] : []
+        return (sentences + everywhere + retry).joined(separator: "; ")
     }
 }
 

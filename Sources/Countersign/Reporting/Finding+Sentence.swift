@@ -13,14 +13,15 @@ extension Breaker.Finding {
         case .unanswered: return "\(place) closed the connection instead of answering \(credential)"
         case .paused(let seconds):
             return "\(place) did not answer \(credential), which is not sent there again for "
-                + Breaker.duration(seconds)
+                + "\(Breaker.duration(seconds)); \(Breaker.retry(key))"
         case .handedBack: return "\(place) accepts \(credential), but not for every request: a 401 was handed back"
         case .rejected(let cause, let everywhere):
             let what =
                 cause == .challenge
                 ? "\(place) rejected \(credential)"
                 : "\(place) closed the connection twice instead of answering \(credential)"
-            return "\(what), which is not sent \(everywhere ? "anywhere" : "there again") until it changes"
+            let sentence = "\(what), which is not sent \(everywhere ? "anywhere" : "there again") until it changes"
+            return cause == .silence ? "\(sentence); \(Breaker.retry(key))" : sentence
         }
     }
 }

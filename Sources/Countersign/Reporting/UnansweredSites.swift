@@ -262,9 +262,11 @@ package final class UnansweredSites: Sendable {
         }
         // The breaker's reasons name the credential; other ones are about the origin's tokens.
         let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
+        guard isBlocked else { return site(nil) }
+        let namesRetry = reason.contains("credential retry")
         return site(
-            isBlocked
-                ? Self.replacing(name, for: scheme) + ", or `countersign credential retry\(Self.argument(name))`" : nil)
+            Self.replacing(name, for: scheme)
+                + (namesRetry ? "" : ", or `countersign credential retry\(Self.argument(name))`"))
     }
 
     /// Whether an origin that offers `Negotiate` has refused NTLM in it.

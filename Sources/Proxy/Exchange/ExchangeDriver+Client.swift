@@ -137,16 +137,6 @@ extension ExchangeDriver {
         if isWritable { stream?.resumeReading() } else { stream?.pauseReading() }
     }
 
-    /// The client has gone, or its request turned out to be malformed.
-    func clientGone() {
-        if case .done = mode { return }
-        mode = .done
-        cancelAttempt()
-        loseAnswer(.unknown)
-        dropConnection()
-        log(status: record.status == 0 ? 499 : record.status)
-    }
-
     // MARK: Back-pressure
 
     /// Whether the request that was sent last may still receive content.

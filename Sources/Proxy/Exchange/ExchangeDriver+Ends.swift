@@ -72,8 +72,7 @@ extension ExchangeDriver {
     }
 
     private func requestTooSlow(_ detail: String) {
-        dropConnection()
-        loseAnswer(.unknown)
+        leaveOrigin()
         respond(OwnResponse(status: 408, detail: detail))
     }
 

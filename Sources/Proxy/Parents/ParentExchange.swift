@@ -41,6 +41,8 @@ final class ParentExchange: ParentAnswering {
     private var opening: TokenRequest?
     private var permit: Breaker.Key?
     private var awaitsVerdict = false
+    /// The client has left, and the parent's verdict is awaited for the breaker alone.
+    private var isLate = false
     private var sent: AuthorizationField?
     /// Waits for the next action that the tunnel performs.
     private var completion: ((ParentAnswer) -> Void)?
@@ -85,6 +87,7 @@ final class ParentExchange: ParentAnswering {
 
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
         self.completion = completion
+        awaitsVerdict = false
         run(
             machine.responseReceived(
                 status: response.status, challengeFields: response.challengeFields,
@@ -107,7 +110,18 @@ final class ParentExchange: ParentAnswering {
         return false
     }
 
+    func clientLeft() -> Bool {
+        guard awaitsVerdict, let permit, !permit.credential.isTicket, !isLate, !services.isStopped,
+            services.lateVerdicts < LateVerdict.maximumCount
+        else { return false }
+        isLate = true
+        services.lateVerdicts += 1
+        return true
+    }
+
     func ended() {
+        if isLate { services.lateVerdicts -= 1 }
+        isLate = false
         completion = nil
         verified = nil
         sent = nil
@@ -119,8 +133,8 @@ final class ParentExchange: ParentAnswering {
 
     private func run(_ action: ExchangeMachine.Action) {
         switch action {
-        case .send(let answer): send(answer)
-        case .sendOpening(let answer): send(answer)
+        case .send(let answer): send(answer, isOpening: false)
+        case .sendOpening(let answer): send(answer, isOpening: true)
         case .ask(let request): decide(request)
         case .computeToken(let request) where request.step == .open:
             opening = request
@@ -132,13 +146,15 @@ final class ParentExchange: ParentAnswering {
         }
     }
 
-    private func send(_ answer: Answer?) {
+    private func send(_ answer: Answer?, isOpening: Bool) {
+        guard !isLate else { return give(nil) }
         sent = answer?.field(
             for: self, AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }))
         guard answer == nil || sent != nil else {
             return run(machine.replayImpossible(reason: "the answer depends on content"))
         }
-        awaitsVerdict = answer != nil
+        // An opening contains nothing of the credential.
+        awaitsVerdict = answer != nil && !isOpening
         let field: (any SecretFieldValue)? = if let sent { sent } else { clientField }
         take(.send(field, onSameConnection: machine.requiresSameConnection))
     }

@@ -29,8 +29,16 @@ package protocol ParentAnswering: AnyObject {
     /// The connection was lost before a response. Returns whether the request may be sent on another one.
     func connectionLost() -> Bool
 
+    /// The client has left. Returns whether the parent's response to the last request is of use: it is a verdict on a
+    /// credential. Nothing is sent after it.
+    func clientLeft() -> Bool
+
     /// Nothing follows.
     func ended()
+}
+
+extension ParentAnswering {
+    package func clientLeft() -> Bool { false }
 }
 
 /// What to do about a parent.
@@ -75,6 +83,8 @@ package final class ConnectTunnel: ParentTunnel {
     package func makeStep() -> any ConnectionStep { ConnectStep(self) }
 
     package func secured(by tls: TLSSummary) { answerer.secured(by: tls) }
+
+    package func awaitsVerdict() -> Bool { answerer.clientLeft() }
 
     package func ended() { answerer.ended() }
 }

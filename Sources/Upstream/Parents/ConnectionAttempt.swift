@@ -70,10 +70,15 @@ package final class ConnectionAttempt {
         tryNextPath()
     }
 
-    /// Closes what is being opened, and does not call the completion.
+    /// How long a parent's verdict on a password is awaited for nobody but the breaker.
+    private static let verdictLimit = TimeAmount.seconds(20)
+
+    /// Closes what is being opened, and does not call the completion. If a parent is judging a password, that is
+    /// awaited before.
     package func cancel() {
         guard completion != nil else { return }
         completion = nil
+        if let chain, tunnel?.awaitsVerdict() == true { return chain.leave(within: Self.verdictLimit) }
         chain?.cancel()
         end()
     }
@@ -120,6 +125,10 @@ package final class ConnectionAttempt {
     }
 
     private func ended(_ result: Result<any Channel, UpstreamError>, _ path: ConnectionPath) {
+        guard completion != nil else {
+            if case .success(let channel) = result { channel.close(promise: nil) }
+            return end()
+        }
         switch result {
         case .success(let channel):
             path.parentTried?(nil)

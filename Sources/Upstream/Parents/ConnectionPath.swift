@@ -53,8 +53,16 @@ package protocol ParentTunnel: AnyObject {
     /// What came from beyond the parent together with its reply.
     var early: ByteBuffer { get }
 
+    /// The client has left. Returns whether the parent is judging a password, so that its reply to the running step is
+    /// of use. Nothing is sent after that reply.
+    func awaitsVerdict() -> Bool
+
     /// There is no further step, because the tunnel is open, or has failed.
     func ended()
+}
+
+extension ParentTunnel {
+    package func awaitsVerdict() -> Bool { false }
 }
 
 /// Knows the ways to origins. Each event loop has its own.
