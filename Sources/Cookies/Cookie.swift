@@ -119,9 +119,14 @@ package struct Cookie: Equatable, Sendable {
             || host.utf8.reversed().prefix { $0 != UInt8(ascii: ".") }.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// Whether a request for `path` gets a cookie with this path (RFC 6265 §5.1.4). `path` has no query.
+    /// Whether a request for `path` gets the cookie (RFC 6265 §5.1.4). `path` has no query.
+    func covers(path: some Collection<UInt8>) -> Bool { identity.covers(path: path) }
+}
+
+extension Cookie.Identity {
+    /// Whether a request for `path`, which has no query, gets a cookie with this path (RFC 6265 §5.1.4).
     func covers(path: some Collection<UInt8>) -> Bool {
-        let own = identity.path.utf8
+        let own = self.path.utf8
         guard path.starts(with: own) else { return false }
         guard own.last != UInt8(ascii: "/") else { return true }
         let next = path.dropFirst(own.count).first

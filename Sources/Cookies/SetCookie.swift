@@ -10,12 +10,12 @@ package struct ReceivedChange: Equatable, Sendable {
 }
 
 /// Reads the values of Set-Cookie as a browser does (RFC 6265 §5.2, with SameSite and the name prefixes of RFC
-/// 6265bis), for the cookies of a shared session only.
+/// 6265bis).
 package struct SetCookieReader {
     /// The canonical host that has sent the response.
     private let host: String
-    /// The names of the cookies that belong to the session.
-    private let names: [String]
+    /// The names of the cookies that belong to a session; nil for all.
+    private let names: [String]?
     /// Whether a domain is one under which anybody can register names.
     private let isPublicSuffix: (String) -> Bool
     /// Seconds since 1970.
@@ -24,7 +24,7 @@ package struct SetCookieReader {
     /// The longest expiry, in seconds (RFC 6265bis §5.5): 400 days.
     package static let longestLifetime: Int64 = 400 * 24 * 60 * 60
 
-    package init(host: String, names: [String], now: Int64, isPublicSuffix: @escaping (String) -> Bool) {
+    package init(host: String, names: [String]?, now: Int64, isPublicSuffix: @escaping (String) -> Bool) {
         self.host = host
         self.names = names
         self.now = now
@@ -41,8 +41,7 @@ package struct SetCookieReader {
         var rest = ArraySlice(field)
         let pair = Self.next(&rest)
         guard let equals = pair.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-        let written = Self.trimmed(pair[..<equals])
-        guard let name = names.first(where: { $0.utf8.elementsEqual(written) }) else { return nil }
+        guard let name = name(Self.trimmed(pair[..<equals])) else { return nil }
         let value = Self.trimmed(pair[(equals + 1)...])
         guard value.allSatisfy(Cookie.isValueByte) else { return nil }
         var attributes = Attributes(now: now)
@@ -74,6 +73,26 @@ package struct SetCookieReader {
             stored: now)
         guard cookie.fault(for: host) == nil else { return nil }
         return ReceivedChange(change: .set(cookie), sameSite: attributes.sameSite)
+    }
+
+    /// The name, if it is that of a cookie to read.
+    private func name(_ written: ArraySlice<UInt8>) -> String? {
+        guard let names else { return String(validating: written, as: UTF8.self) }
+        return names.first { $0.utf8.elementsEqual(written) }
+    }
+
+    /// What tells the cookie of one Set-Cookie from others, whether or not a browser would keep it. The domain of a
+    /// cookie for the host only is empty.
+    static func identity(
+        _ field: ArraySlice<UInt8>, requestPath path: some Collection<UInt8>
+    ) -> Cookie.Identity {
+        var rest = field
+        let name = trimmed(next(&rest).prefix { $0 != UInt8(ascii: "=") })
+        var attributes = Attributes(now: 0)
+        while !rest.isEmpty { attributes.read(next(&rest)) }
+        return Cookie.Identity(
+            name: String(decoding: name, as: UTF8.self), domain: attributes.domain ?? "",
+            isHostOnly: attributes.domain == nil, path: attributes.path ?? defaultPath(for: path))
     }
 
     private struct Attributes {

@@ -84,6 +84,14 @@ struct HeadWriter {
         append("\r\n")
     }
 
+    /// Appends a field line with octets that were received. Control characters become spaces.
+    mutating func field(_ name: StaticString, octets: ArraySlice<UInt8>) {
+        append(name)
+        append(": ")
+        octets.withUnsafeBytes { append(sanitizing: $0, keepsNonASCII: true) }
+        append("\r\n")
+    }
+
     /// Appends a field line whose name is chosen by the user of this module.
     mutating func extraField(_ name: String, _ value: String) {
         precondition(!name.isEmpty && name.utf8.allSatisfy(Octet.isToken), "a field name of our own is not a token")

@@ -119,7 +119,7 @@ extension RequestHead {
             if let authorization = forwarding.authorization {
                 writer.field("Authorization", authorization)
             }
-            if let cookie = forwarding.cookie { writer.field("Cookie", cookie) }
+            if let cookie = forwarding.cookie, cookie.byteCount > 0 { writer.field("Cookie", cookie) }
             for field in forwarding.added { writer.field(field.name, field.value) }
             if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
             if !keepsLength { writer.framing(forwarding.framing) }

@@ -14,6 +14,8 @@ package struct ResponseForwarding: Sendable {
     package var dropsAuthentication = false
     /// Names must be tokens. Control characters in values become spaces, octets beyond ASCII become `?`.
     package var extraFields: [(String, String)]
+    /// The values of further Set-Cookie lines. Control characters become spaces.
+    package var setCookies: [ArraySlice<UInt8>] = []
 
     package init(
         framing: BodyFraming, connection: ConnectionOption = .keepAlive, via: ViaField? = nil,
@@ -66,6 +68,7 @@ extension ResponseHead {
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
             for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
+            for value in forwarding.setCookies { writer.field("Set-Cookie", octets: value) }
             if let via = forwarding.via { writer.append(via.line) }
             writer.append("\r\n")
         }

@@ -38,7 +38,8 @@ package final class SessionStore: Sendable {
     }
 
     private let state = Mutex(State())
-    private let isPublicSuffix: @Sendable (String) -> Bool
+    /// Whether anybody can register names below a domain.
+    package let isPublicSuffix: @Sendable (String) -> Bool
 
     /// How long a cookie's new value waits to be written after the last write, in seconds. A new cookie and a removal
     /// do not wait.

@@ -29,6 +29,7 @@ extension ClientConnection: ExchangeClient {
             framing: responseFraming, connection: keepsAlive ? .keepAlive : .close, via: changes.via,
             extraFields: changes.extraFields)
         forwarding.dropsAuthentication = changes.dropsAuthentication
+        forwarding.setCookies = changes.setCookies
         output.write(about: response.head.forwardedSize) { response.head.write(forwarding, into: $0) }
     }
 
@@ -107,6 +108,7 @@ extension ClientConnection: ExchangeClient {
     ) {
         var forwarding = ResponseForwarding(framing: .none, connection: .upgrade, via: changes.via)
         forwarding.dropsAuthentication = changes.dropsAuthentication
+        forwarding.setCookies = changes.setCookies
         let bytes = head.forwarded(forwarding)
         becomeTunnel(
             to: origin.channel, fromOrigin: origin.received, originHasEnded: origin.inputEnded, tally: tally,

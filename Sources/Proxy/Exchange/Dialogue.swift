@@ -2,6 +2,7 @@
 
 import CountersignAnswering
 import CountersignChallenges
+import CountersignCookies
 
 /// The state of an exchange that answers a challenge. An object, because most exchanges do without it.
 final class Dialogue {
@@ -25,6 +26,8 @@ final class Dialogue {
     var asksBroker = false
     /// How often a replacement was requested.
     var questionsAsked = 0
+    /// The cookies of responses that the client did not get.
+    var hiddenCookies: HiddenCookies?
     /// The response with the challenge that was answered most recently, as far as it has been received.
     var lastChallenge: BufferedResponse?
 }

@@ -77,4 +77,6 @@ struct ResponseChanges {
     /// Leaves out WWW-Authenticate and Authentication-Info, because the proxy answered the challenge itself.
     var dropsAuthentication = false
     var extraFields: [(String, String)] = []
+    /// The values of Set-Cookie in responses that the client did not get.
+    var setCookies: [ArraySlice<UInt8>] = []
 }

@@ -45,6 +45,7 @@ extension ExchangeDriver {
         upload?.begin()
         var cookies: CookieField?
         if let use = route.sharedSession { cookies = sessionCookies(use) }
+        if let hidden = dialogue?.hiddenCookies, hidden.changesRequest { cookies = cookieField(with: hidden) }
         var added: [AddedField] = []
         if route.announcesDevice { added += deviceFields }
         if route.brokerUse != nil { added += brokerFields }

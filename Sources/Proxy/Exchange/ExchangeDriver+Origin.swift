@@ -10,7 +10,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     func originResponded(_ response: consuming ResponseHead, content: ContentEnd) {
         lastProgress = services.now
         if response.isInformational { return informational(response) }
-        guard case .waiting = mode, !repeatsWithoutExpectation(status: response.status) else { return }
+        guard case .waiting = mode, !repeatsWithoutExpectation(response) else { return }
         mode = .deciding
         dialogue?.awaitsVerdict = false
         let status = response.status
@@ -140,6 +140,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
         var changes = ResponseChanges(via: services.shared.via)
         changes.dropsAuthentication = wasAccepted
+        changes.setCookies = hiddenSetCookies(besides: response)
         client.switchProtocols(response, changes, to: origin, tally: tally)
     }
 
@@ -192,6 +193,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         var changes = ResponseDelivery.changes(
             to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
+        changes.setCookies = hiddenSetCookies(besides: response.head)
         if connection?.forwarder != nil, response.head.status == ChallengeSource.parentProxy.status {
             // The client may answer the parent itself.
             let challenges = response.head.fields.values(of: .proxyAuthenticate)

@@ -89,8 +89,9 @@ extension ExchangeDriver {
 
     /// Handles a final response. Returns whether the request is sent again without the expectation, which the origin
     /// rejects (RFC 9110 §15.5.18). It has then not acted on the request, even if it has received the content.
-    func repeatsWithoutExpectation(status: Int) -> Bool {
+    func repeatsWithoutExpectation(_ response: borrowing ResponseHead) -> Bool {
         guard let upload, upload.isExpecting else { return false }
+        let status = response.status
         upload.wait?.cancel()
         if status == 417 { route.ignoresExpectations = true }
         guard status == 417, !body.hasLostItsStart, let lastStep else {
@@ -98,6 +99,7 @@ extension ExchangeDriver {
             return false
         }
         upload.isRejected = true
+        noteHiddenCookies(of: response)
         dropConnection()
         drained(lastStep)
         return true

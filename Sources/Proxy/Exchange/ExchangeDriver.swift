@@ -276,8 +276,9 @@ final class ExchangeDriver {
     var requestIsWhole: Bool { stream?.requestIsWhole ?? true }
 
     func drained(_ step: Step) {
-        if let response = delivery.take(), response.ended, !response.wasCut {
-            beginDialogue().lastChallenge = response
+        if let response = delivery.take() {
+            noteHiddenCookies(of: response.head)
+            if response.ended, !response.wasCut { beginDialogue().lastChallenge = response }
         }
         mode = .preparing
         // Reading pauses while a decision is awaited, also if the whole response is here.

@@ -7,12 +7,11 @@ import CountersignHTTP1
 import CountersignSitePolicy
 import Glibc
 
-/// The value of a Cookie field: the client's own cookies, then those of a shared session.
+/// The value of a Cookie field: the client's own cookies, then others.
 struct CookieField: SecretFieldValue {
     private let own: [ArraySlice<UInt8>]
     private let cookies: [Cookie]
 
-    /// `cookies` is not empty.
     init(own: [ArraySlice<UInt8>], _ cookies: [Cookie]) {
         self.own = own.filter { !$0.isEmpty }
         self.cookies = cookies
@@ -84,16 +83,20 @@ extension ExchangeDriver {
 
     /// The cookies of the request with those of the shared session; nil if nothing is added.
     func sessionCookies(_ use: SharedSessionUse) -> CookieField? {
-        guard let found = use.store.session(use.key), let cause = cause(of: use) else { return nil }
-        let sent = sentCookies
-        let cookies = found.cookies(
-            path: path, cause: cause, sent: SentCookies(sent), now: services.shared.wallClock()
+        let cookies = sharedCookies(use)
+        return cookies.isEmpty ? nil : CookieField(own: sentCookies, cookies)
+    }
+
+    /// The cookies of the shared session that the request gets.
+    func sharedCookies(_ use: SharedSessionUse) -> [Cookie] {
+        guard let found = use.store.session(use.key), let cause = cause(of: use) else { return [] }
+        return found.cookies(
+            path: path, cause: cause, sent: SentCookies(sentCookies), now: services.shared.wallClock()
         ).filter { use.names.contains($0.name) }
-        return cookies.isEmpty ? nil : CookieField(own: sent, cookies)
     }
 
     /// The values of the request's own Cookie fields.
-    private var sentCookies: [ArraySlice<UInt8>] {
+    var sentCookies: [ArraySlice<UInt8>] {
         head.fields.lines.filter { $0.known == .cookie }.map { head.fields.valueBytes(of: $0) }
     }
 
