@@ -1,7 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes text from a server safe for error messages.
+/// Makes text from a server, a file or another program safe for people: for the terminal, for error messages and for
+/// logs. What may be seen as it is is decided here only, by ``isVisible(_:)``.
 package enum PrintableText {
+    /// Whether the character is seen as what it is. Those that control a terminal, are invisible, end a line or change
+    /// the direction of the text are not: the categories Cc, Cf, Zl and Zp, and the properties Bidi_Control and
+    /// Default_Ignorable_Code_Point of Unicode, which variation selectors, tags and fillers have.
+    package static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.isASCII { return (0x20...0x7E).contains(scalar.value) }
+        let properties = scalar.properties
+        guard !properties.isDefaultIgnorableCodePoint, !properties.isBidiControl else { return false }
+        return switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
+        default: true
+        }
+    }
+
+    /// With each character that is not visible as `\u{202E}`. `keepsLines`: line breaks stay.
+    package static func escaped(_ text: some StringProtocol, keepsLines: Bool = false) -> String {
+        // Most texts are ASCII.
+        guard !text.utf8.allSatisfy({ (0x20...0x7E).contains($0) || (keepsLines && $0 == 0x0A) }) else {
+            return String(text)
+        }
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            if isVisible(scalar) || (keepsLines && scalar == "\n") {
+                result.append(scalar)
+            } else {
+                result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}".unicodeScalars)
+            }
+        }
+        return String(result)
+    }
+
+    /// JSON text with the same values (RFC 8259 §7), in which each character that is not visible is escaped. White space
+    /// between the values stays.
+    package static func escapedJSON(_ json: String) -> String {
+        guard !json.utf8.allSatisfy({ $0 < 0x7F }) else { return json }
+        var result = String.UnicodeScalarView()
+        for scalar in json.unicodeScalars {
+            if scalar == "\n" {
+                result.append(scalar)
+            } else {
+                result.append(contentsOf: escapedJSON(scalar).unicodeScalars)
+            }
+        }
+        return String(result)
+    }
+
+    /// The character, or `\u202e` if it is not visible.
+    package static func escapedJSON(_ scalar: Unicode.Scalar) -> String {
+        guard !isVisible(scalar) else { return String(Character(scalar)) }
+        return Character(scalar).utf16.map { unit in
+            let digits = String(unit, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }.joined()
+    }
+
+    /// On one line: each run of white space is one space, and characters that are not visible are left out, with those
+    /// that no font has. A longer text is cut at `limit` characters.
+    package static func line(_ text: String, limit: Int) -> String {
+        var line = String.UnicodeScalarView()
+        var isSpace = true
+        for scalar in text.unicodeScalars {
+            let isBlank = isBlank(scalar)
+            guard isBlank || (isVisible(scalar) && !isUnknown(scalar)) else { continue }
+            if isBlank, isSpace { continue }
+            guard line.count < limit else { return String(line) + "…" }
+            line.append(isBlank ? " " : scalar)
+            isSpace = isBlank
+        }
+        if line.last == " " { line.removeLast() }
+        return String(line)
+    }
+
+    /// Also the control characters, which separate words as often as not, and U+2800, a pattern without dots.
+    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || scalar.properties.generalCategory == .control || scalar.value == 0x2800
+    }
+
+    private static func isUnknown(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .privateUse, .unassigned: true
+        default: false
+        }
+    }
+
     /// The maximum length, in characters.
     package static let limit = 60
 

@@ -61,7 +61,7 @@ struct EnvCommand: ParsableCommand {
             guard let script = ClientEnvironment.scriptOff(for: shell, inherited: inherited) else {
                 return Console.warning("`countersign env` has not set this shell's variables; nothing is changed")
             }
-            return Console.result(script)
+            return Console.result(unchanged: script)
         }
         let home = try homeOption.locatedOrNew()
         // The list is at fault before the missing server is.
@@ -76,7 +76,7 @@ struct EnvCommand: ParsableCommand {
             Console.warning(warning, hint: "restore them with: countersign env --off")
         }
         SiteReports.write([GitOverrides(environment: inherited).warning].compactMap(\.self))
-        Console.result(environment.script(for: shell))
+        Console.result(unchanged: environment.script(for: shell))
     }
 
     /// The address of `--listen`, else the first TCP address of the home's running server and its token file.

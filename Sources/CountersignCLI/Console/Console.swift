@@ -8,9 +8,14 @@ import Synchronization
 
 /// Results go to standard output; errors, warnings and hints go to standard error.
 enum Console {
-    /// Writes `text` to standard output, unchanged and unbuffered.
+    /// Writes `text` for people to standard output, unbuffered and safe for a terminal.
     static func result(_ text: String) {
         write(text, to: STDOUT_FILENO)
+    }
+
+    /// Writes text of our own that a program reads, or that has colours, to standard output.
+    static func result(unchanged text: String) {
+        write(Array(text.utf8), to: STDOUT_FILENO)
     }
 
     /// Writes `value` to standard output as JSON with sorted keys.
@@ -22,7 +27,7 @@ enum Console {
     static func json(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+        return PrintableText.escapedJSON(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
     /// Writes `countersign: error: …` and the diagnostic's hint to standard error.
@@ -35,7 +40,7 @@ enum Console {
     static func jsonLine(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+        return PrintableText.escapedJSON(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
     static func warning(_ message: String, hint: String? = nil) {
@@ -43,25 +48,16 @@ enum Console {
         if let hint { log("hint", hint) }
     }
 
-    /// Writes `countersign: KIND: …` to standard error for each line of `message`, with control characters escaped.
+    /// Writes `countersign: KIND: …` to standard error for each line of `message`.
     static func log(_ kind: String, _ message: String) {
         for line in message.split(separator: "\n") {
             write("countersign: \(kind): \(printable(PrintedCommand.complete(line)))\n", to: STDERR_FILENO)
         }
     }
 
-    /// Escapes control characters, so that text from a server or a file cannot drive the terminal.
-    static func printable(_ line: some StringProtocol) -> String {
-        var text = String.UnicodeScalarView()
-        for scalar in line.unicodeScalars {
-            if scalar.properties.generalCategory == .control {
-                text.append(contentsOf: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}".unicodeScalars)
-            } else {
-                text.append(scalar)
-            }
-        }
-        return String(text)
-    }
+    /// For one line of text that is measured or framed before it is written. Text from a server or a file must not drive
+    /// the terminal, or look like another text.
+    static func printable(_ line: some StringProtocol) -> String { PrintableText.escaped(line) }
 
     /// Whether output was lost. The program then fails, after it has done its work.
     static var hasLostOutput: Bool { lostOutput.load(ordering: .relaxed) }
@@ -74,8 +70,9 @@ enum Console {
         error(Diagnostic("cannot write to standard output: \(String(cString: strerror(reason)))"))
     }
 
+    /// Text for people, safe for a terminal.
     static func write(_ text: String, to descriptor: Int32) {
-        write(Array(text.utf8), to: descriptor)
+        write(Array(PrintableText.escaped(text, keepsLines: true).utf8), to: descriptor)
     }
 
     static func write(_ bytes: [UInt8], to descriptor: Int32) {

@@ -45,7 +45,7 @@ final class RenewalReporter: Sendable {
         countdown.withLock { task in
             task?.cancel()
             task = nil
-            if isTerminal { Console.write("\r\u{1B}[K", to: STDERR_FILENO) }
+            if isTerminal { Console.write(Array("\r\u{1B}[K".utf8), to: STDERR_FILENO) }
         }
     }
 
@@ -63,7 +63,7 @@ final class RenewalReporter: Sendable {
     }
 
     private func line(_ text: String) {
-        Console.write("\r\u{1B}[Kcountersign: \(Console.printable(text))", to: STDERR_FILENO)
+        Console.write(Array("\r\u{1B}[Kcountersign: \(Console.printable(text))".utf8), to: STDERR_FILENO)
     }
 
     /// `1 h 2 m`, `2 m 3 s` or `3 s`.

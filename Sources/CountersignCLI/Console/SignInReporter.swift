@@ -90,7 +90,8 @@ struct SignInReporter: Sendable {
     /// Shows the address as a QR code, for a phone's camera, if the terminal can.
     private func show(code text: String) {
         guard let code = QRCode(text), code.fitsTerminal(ProcessInfo.processInfo.environment) else { return }
-        Console.write(code.lines.map { "\($0)\n" }.joined(), to: STDERR_FILENO)
+        // The colours are our own.
+        Console.write(Array(code.lines.map { "\($0)\n" }.joined().utf8), to: STDERR_FILENO)
     }
 
     private func line(_ event: SignInEvent) -> Line {

@@ -29,7 +29,7 @@ final class TerminalAnswers: Sendable {
 
     /// Waits while the terminal accepts no output, as after Ctrl-S, until the task is cancelled.
     func show(_ text: String) async {
-        var rest = Array(text.utf8)[...]
+        var rest = Array(PrintableText.escaped(text, keepsLines: true).utf8)[...]
         while !rest.isEmpty, !Task.isCancelled {
             let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {

@@ -131,24 +131,13 @@ package struct ComplianceReply: Equatable, Sendable {
             }
         }
 
-        /// One line for people. Control characters and those that turn the direction of text become spaces. Nil if
-        /// nothing is left.
+        /// One line for people; nil if nothing is left.
         private static func text(
             _ name: String, _ reader: inout JSONReader, upTo limit: Int
         ) throws(JSONError) -> String? {
             guard let text = try reader.stringIfPresent(name) else { return nil }
             guard text.utf8.count <= limit else { throw reader.invalid(name, "has more than \(limit) bytes") }
-            var line = ""
-            var isSpace = true
-            for scalar in text.unicodeScalars {
-                let category = scalar.properties.generalCategory
-                let isBlank =
-                    scalar.properties.isWhitespace || category == .control || category == .format
-                    || category == .lineSeparator || category == .paragraphSeparator || category == .unassigned
-                if !isBlank { line.unicodeScalars.append(scalar) } else if !isSpace { line += " " }
-                isSpace = isBlank
-            }
-            if line.hasSuffix(" ") { line.removeLast() }
+            let line = PrintableText.line(text, limit: limit)
             return line.isEmpty ? nil : line
         }
     }

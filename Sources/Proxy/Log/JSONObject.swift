@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// A JSON object (RFC 8259 §4) under construction. Member names are literals and are not escaped.
 struct JSONObject {
     private var bytes = Array("{".utf8)
@@ -44,12 +46,11 @@ struct JSONObject {
                 result.append(scalar)
             case "\n":
                 result.append(contentsOf: "\\n".unicodeScalars)
-            case "\u{00}"..."\u{1F}", "\u{7F}":
-                let digits = String(scalar.value, radix: 16)
-                result.append(
-                    contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
-            default:
+            case " "..."~":
                 result.append(scalar)
+            default:
+                // Somebody may read the log on a terminal.
+                result.append(contentsOf: PrintableText.escapedJSON(scalar).unicodeScalars)
             }
         }
         return String(result)

@@ -95,11 +95,11 @@ struct DemoCommand: AsyncParsableCommand {
         let client = CurlClient(
             proxy: "http://\(address)", trustPath: home.rootCertificate.path, userAgent: "countersign-demo")
         let page = DemoPage(isColoured: DemoPage.coloursTerminal(environment))
-        Console.result(page.introduction)
+        Console.result(unchanged: page.introduction)
         for server in servers where server.site.kind != .token {
-            Console.result(page.line(for: server.site.kind, await response(of: server, client)))
+            Console.result(unchanged: page.line(for: server.site.kind, await response(of: server, client)))
         }
-        Console.result(page.invitation(to: servers.map { ($0.site.kind, $0.url) }, address, home))
+        Console.result(unchanged: page.invitation(to: servers.map { ($0.site.kind, $0.url) }, address, home))
         for await arrival in SignalWatch.arrivals() where arrival.number != SIGHUP { break }
         Console.result("\ncountersign: stopping\n")
         await runtime.stop()
