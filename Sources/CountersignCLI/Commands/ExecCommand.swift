@@ -63,7 +63,7 @@ struct ExecCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let descriptors = InheritedDescriptors()
+        let descriptors = InheritedDescriptors.atStart
         let home = try homeOption.locatedOrNew()
         let access = VaultAccess(home: home, secrets: secrets.input)
         Startup.reportHardening()

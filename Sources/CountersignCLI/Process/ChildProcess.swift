@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignCLinux
 import Dispatch
 import FoundationEssentials
 import Glibc
@@ -69,27 +70,49 @@ enum ChildProcess {
 
 /// The file descriptors that this process inherited, which are the only ones that a child may inherit.
 ///
-/// SwiftNIO opens sockets without close-on-exec; a child would otherwise keep the proxy's listening sockets and
-/// authenticated connections open.
+/// SwiftNIO opens sockets and its epoll descriptors without close-on-exec; a child would otherwise keep the proxy's
+/// listening sockets and authenticated connections open.
 struct InheritedDescriptors: Sendable {
-    private let numbers: Set<Int32>
+    private struct Descriptor: Sendable {
+        let number: Int32
+        /// The file that it was open on. The number may be another one's later.
+        let device: dev_t
+        let inode: ino_t
 
-    /// Records the descriptors that are open now. Call it before opening any.
-    init() {
-        // Excludes the descriptor of the listed folder itself, which is closed by now.
-        numbers = Self.listed().filter { fcntl($0, F_GETFD) >= 0 }
-    }
+        /// Nil if it is not open, or was opened by this process: exec leaves none open that has close-on-exec.
+        init?(inherited number: Int32) {
+            let flags = fcntl(number, F_GETFD)
+            var found = stat()
+            guard flags >= 0, flags & FD_CLOEXEC == 0, fstat(number, &found) == 0 else { return nil }
+            self.number = number
+            (device, inode) = (found.st_dev, found.st_ino)
+        }
 
-    /// Closes all other descriptors in the child, and 64 beyond the highest one, because other threads may open some
-    /// before the child starts.
-    func restrict(_ actions: inout posix_spawn_file_actions_t) {
-        let highest = max(2, Self.listed().max() ?? 2)
-        for descriptor in 3...highest + 64 where !numbers.contains(descriptor) {
-            posix_spawn_file_actions_addclose(&actions, descriptor)
+        var isUnchanged: Bool {
+            guard let now = Descriptor(inherited: number) else { return false }
+            return now.device == device && now.inode == inode
         }
     }
 
-    private static func listed() -> Set<Int32> {
-        Set(((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).compactMap { Int32($0) })
+    /// From 3 on, in order.
+    private let descriptors: [Descriptor]
+
+    /// Those at the start of the process. ``Startup`` reads them while there is no other thread, which could open one.
+    static let atStart = InheritedDescriptors()
+
+    /// Records the descriptors that are open now and have no close-on-exec.
+    init() {
+        let listed = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        descriptors = listed.compactMap { Int32($0) }.filter { $0 > 2 }.sorted().compactMap(Descriptor.init(inherited:))
+    }
+
+    /// Closes all other descriptors in the child, also those that other threads open before it starts.
+    func restrict(_ actions: inout posix_spawn_file_actions_t) {
+        var next: Int32 = 3
+        for kept in descriptors where kept.isUnchanged {
+            for number in next..<kept.number { posix_spawn_file_actions_addclose(&actions, number) }
+            next = kept.number + 1
+        }
+        _ = csn_close_from(&actions, next)
     }
 }

@@ -13,6 +13,7 @@ enum Startup {
     static func prepare() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
+        _ = InheritedDescriptors.atStart
         _ = warnings
     }
 
