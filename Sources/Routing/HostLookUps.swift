@@ -52,7 +52,9 @@ package enum HostLookUps {
         return false
     }
 
+    /// None for a name with a NUL: the system's resolver would see another name, the part before it.
     private static func addresses(of name: String) -> [String] {
+        guard !name.utf8.contains(0) else { return [] }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

@@ -19,6 +19,20 @@ import Testing
         #expect(try finder.known("https://git.intra.example/") == ["direct"])
     }
 
+    @Test func aScriptFindsNoAddressOfANameWithANUL() async throws {
+        let scene = Scene()
+        scene.serve(
+            """
+            function FindProxyForURL(url, host) {
+                var found = [dnsResolve("localhost\\0x"), isResolvable("localhost\\0"), dnsResolve("localhost")];
+                return "PROXY " + (found[0] === null && !found[1] && found[2] !== null) + ".example:80";
+            }
+            """)
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        #expect(await finder.load() == [])
+        #expect(try await finder.hops("https://www.example/") == ["http://true.example:80"])
+    }
+
     @Test func aScriptIsAskedOnceForEachView() async throws {
         let scene = Scene()
         scene.serve(Self.choice)
