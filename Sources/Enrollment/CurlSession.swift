@@ -114,7 +114,7 @@ final class CurlSession {
         transfer.handle = handle
         try transfer.listen(on: handle)
         try listen(transfer.context)
-        return try route.performing(handle, for: transfer)
+        return try route.performing(handle, within: limit, for: transfer)
     }
 
     private func route(to url: String) throws(EnrollmentError) -> CurlRoute {

@@ -68,7 +68,7 @@ package struct WebExchange: Sendable {
         _ anchors: ESTServerAnchors, _ refused: [Certificate], _ now: @escaping @Sendable () -> Int64,
         _ cancellation: Cancellation
     ) throws(EnrollmentError) -> Response {
-        let isLocal = HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
+        let isLocal = HostText.isLoopback(origin.host)
         guard isPublic || isLocal || origin.scheme == .https else {
             throw EnrollmentError(.configuration, "\(origin) is not https")
         }
@@ -143,12 +143,12 @@ private struct WebHandle: ~Copyable {
         try set(csn_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
         try transfer.listen(on: handle)
         guard let body = exchange.body else {
-            return try route.performing(handle, for: transfer)
+            return try route.performing(handle, within: exchange.limit, for: transfer)
         }
         // libcurl does not copy the body.
         return try body.withBytes { bytes throws(EnrollmentError) in
             try set(csn_curl_set_post(handle, bytes.baseAddress, bytes.count))
-            return try route.performing(handle, for: transfer)
+            return try route.performing(handle, within: exchange.limit, for: transfer)
         }
     }
 
@@ -190,11 +190,11 @@ extension CurlRoute {
 
     /// Performs the request while `transfer` lives. Throws `unreachable` if a parent is at fault.
     func performing(
-        _ handle: UnsafeMutableRawPointer, for transfer: CurlReceiver
+        _ handle: UnsafeMutableRawPointer, within limit: Duration, for transfer: CurlReceiver
     ) throws(EnrollmentError) -> CURLcode {
         defer { withExtendedLifetime(transfer) {} }
         do throws(ParentsError) {
-            return try perform(handle) { _ in transfer.begins() }
+            return try perform(handle, within: limit) { _ in transfer.begins() }
         } catch {
             throw EnrollmentError(.unreachable, error.detail, hint: error.hint)
         }

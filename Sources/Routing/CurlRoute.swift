@@ -26,13 +26,20 @@ package struct CurlRoute: Sendable {
 
     /// Performs the request that `handle` is prepared for. Calls `began` with each hop before it is tried, so that the
     /// caller can forget the response that came by the hop before it. Throws if no parent could be used, or if one
-    /// refused to open a connection to the origin.
+    /// refused to open a connection to the origin. `limit` is the handle's own, which the hops share.
     package func perform(
-        _ handle: UnsafeMutableRawPointer, began: (NextHop) -> Void = { _ in }
+        _ handle: UnsafeMutableRawPointer, within limit: Duration? = nil, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {
+        let end = limit.map { ContinuousClock.now + $0 }
         var rest = hops[...]
         var fault: ParentsError?
         while let hop = rest.popFirst() {
+            if let end, rest.count < hops.count - 1 {
+                let left = (end - .now) / .milliseconds(1)
+                guard left >= 1 else { return CURLE_OPERATION_TIMEDOUT }
+                let code = csn_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Int(left))
+                guard code == CURLE_OK else { return code }
+            }
             guard let parent = hop.parent else {
                 let code = Self.prepare(handle, .direct, isLast: rest.isEmpty)
                 guard code == CURLE_OK else { return code }

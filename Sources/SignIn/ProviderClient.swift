@@ -38,10 +38,15 @@ package struct ProviderClient: Sendable {
         try await exchange.run(anchors, refusing: refused, now: now)
     }
 
-    package func send(_ request: ProviderRequest) async -> ProviderOutcome {
+    /// `remaining` is the time that is left for the whole of which the request is a part, and is used up to the full
+    /// second; nil for no other limit than this client's.
+    package func send(_ request: ProviderRequest, within remaining: Duration? = nil) async -> ProviderOutcome {
         var exchange = WebExchange(request.url.origin, target: request.url.target)
         exchange.body = request.body
         exchange.limit = limit
+        if let (seconds, attoseconds) = remaining?.components {
+            exchange.limit = min(limit, .seconds(max(1, attoseconds > 0 ? seconds + 1 : seconds)))
+        }
         exchange.responseBytes = ProviderRequest.maximumResponseBytes
         exchange.fields.append(("Accept", Secret(utf8: request.accept)))
         if let type = request.contentType { exchange.fields.append(("Content-Type", Secret(utf8: type))) }

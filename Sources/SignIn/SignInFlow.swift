@@ -51,7 +51,7 @@ package struct SignInFlow: Sendable {
     private let nextLine: (@Sendable () async -> String?)?
     private let answer: @Sendable (PageMessage) async -> String?
 
-    /// `limit` is how long to wait for the person. `answer` returns the answer to a message of the provider's page, or
+    /// `limit` is how long to wait for the person, and before that for all that the provider sends. `answer` returns the answer to a message of the provider's page, or
     /// nil to cancel the sign-in; it ends when its task is cancelled. `report` is called on any thread.
     package init(
         _ profile: SignInProfile, client: ProviderClient, agent: Agent, limit: Duration = .seconds(600),
@@ -149,12 +149,13 @@ package struct SignInFlow: Sendable {
             }
             switch action {
             case .send(let request):
-                let outcome = await send(request)
+                let outcome = await send(request, until: deadline)
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .open(let url):
                 guard let visit else { throw SignInError(.environment, "there is no browser to open") }
                 (machine, action) = try await visit.redirect(from: url, machine)
+                deadline = .now + limit
             case .show(let authorization, let seconds):
                 report(.code(authorization))
                 deadline = .now + limit
@@ -175,9 +176,10 @@ package struct SignInFlow: Sendable {
         }
     }
 
-    /// A cancellation does not reach a request for tokens: they would be valid, and nobody could revoke them.
-    private func send(_ request: ProviderRequest) async -> ProviderOutcome {
-        guard request.purpose == .token else { return await client.send(request) }
+    /// A cancellation does not reach a request for tokens: they would be valid, and nobody could revoke them. Nor does
+    /// the deadline, which is the person's: the code has been used.
+    private func send(_ request: ProviderRequest, until deadline: ContinuousClock.Instant) async -> ProviderOutcome {
+        guard request.purpose == .token else { return await client.send(request, within: deadline - .now) }
         return await Task.detached { await client.send(request) }.value
     }
 

@@ -93,6 +93,18 @@ import Testing
         }
     }
 
+    /// A byte a second never ends, and is always progress. The limit of the command is shorter than that of a request.
+    @Test(arguments: ["/.well-known/openid-configuration", "/push", "/keys"])
+    func aProviderThatDripsIsWaitedForAsLongAsTheCommandSays(path: String) throws {
+        let bench = try signedIn(["push": true])
+        var failures = [path: "drip"]
+        if path.contains("well-known") { failures["/.well-known/oauth-authorization-server"] = "drip" }
+        try bench.provider.change(["push": true, "fail": failures])
+        try expectNoChange(in: bench, "within 2 seconds") {
+            try bench.run(["enroll", "profile.json", "--yes", "--timeout", "2"], seconds: 400)
+        }
+    }
+
     /// The provider accepts the connection and says nothing.
     @Test(
         arguments: [

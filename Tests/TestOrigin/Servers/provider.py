@@ -10,7 +10,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     refresh       whether refresh tokens are issued (default: true); each can be used once, and a second use ends the
                   sign-in (RFC 9700 §4.14.2)
     fail          maps a path to the status with which it answers; "hang": does not answer; "close": closes the
-                  connection
+                  connection; "drip": sends a byte a second
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
     scope         the scope of the tokens (default: the one that is asked for)
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
@@ -138,6 +138,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if failure == "hang":
             self.server.log(entry | {"status": 0})
             time.sleep(60)
+            return
+        if failure == "drip":
+            self.server.log(entry | {"status": 0})
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", "3600")
+            self.end_headers()
+            try:
+                for _ in range(60):
+                    self.wfile.write(b" ")
+                    self.wfile.flush()
+                    time.sleep(1)
+            except OSError:
+                pass
+            self.close_connection = True
             return
         if failure == "close":
             self.server.log(entry | {"status": 0})
