@@ -311,12 +311,19 @@ extension WebviewAction {
                 == Enrolment.load("https://login.example/r", [AdditionalHeader("Authorization", "Bearer C")]))
     }
 
+    /// Any page could have made the way back up.
+    @Test(arguments: ["", "&state=", "&state=other"])
+    func theWayBackNamesTheSignIn(state: String) throws {
+        let url = "com.example.app://auth/switch_browser_resume?action_uri=https://login.example/r&code=C\(state)"
+        #expect(try Enrolment.action(url).failure == .malformed)
+    }
+
     @Test(arguments: [
         ("action_uri=https://login.example/r", DeviceManagementError.Code.malformed),
         ("code=C", .malformed), ("", .malformed), ("action_uri=https://login.example/r&code=C&code=D", .malformed),
         ("action_uri=https://login.example/r&code=C&state=other", .malformed),
-        ("action_uri=https://evil.example/r&code=C", .foreignPage),
-        ("action_uri=http://login.example/r&code=C", .foreignPage),
+        ("action_uri=https://evil.example/r&code=C&state=S-1", .foreignPage),
+        ("action_uri=http://login.example/r&code=C&state=S-1", .foreignPage),
     ])
     func aFaultySwitchOfBrowsersFails(query: String, code: DeviceManagementError.Code) throws {
         for segment in ["switch_browser", "switch_browser_resume"] {

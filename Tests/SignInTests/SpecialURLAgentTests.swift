@@ -154,12 +154,15 @@ import Testing
     private struct OtherBrowser: InteractiveWebviewHandler {
         let own: any InteractiveWebviewHandler
         let program: String
+        var isAgreed = true
 
         func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction {
             own.viewAction(forSpecialURL: url, state: state)
         }
 
         func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func confirmsHandOff(of url: String) async -> Bool { isAgreed }
 
         func openExternalBrowser(_ url: String) async throws {
             _ = await (try AgentProcess([program, url], environment: [:])).status()
@@ -190,6 +193,23 @@ import Testing
         }
         #expect(error?.detail.contains("without end") == true)
         #expect(TextFile.lines(folder.file("opened")).count == 4)
+    }
+
+    @Test func aWalletIsNotOpenedWithoutTheirWord() async throws {
+        let browser = try folder.write(
+            program: "browser", "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \(folder.file("opened"))\n")
+        let log = Log()
+        try await run(
+            """
+            special 'openid-vc://1'; special 'openid-vc://2'
+            say '{"type":"redirect","url":"com.example.app:/cb?state=good"}'; \(Self.ends)
+            """, log: log
+        ) { $0.handler = { OtherBrowser(own: $0, program: browser, isAgreed: false) } }
+        #expect(!FileManager.default.fileExists(atPath: folder.file("opened")))
+        let refusals = log.events.filter {
+            if case .unavailable(let reason) = $0 { reason.contains("nobody has agreed") } else { false }
+        }
+        #expect(refusals.count == 1)
     }
 
     @Test(arguments: [(true, 1), (false, 2)])
@@ -252,6 +272,8 @@ import Testing
         }
 
         func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func confirmsHandOff(of url: String) async -> Bool { true }
 
         func openExternalBrowser(_ url: String) async throws {}
     }
@@ -660,6 +682,8 @@ import Testing
         func viewAction(forSpecialURL url: String, state: InteractiveWebviewState) -> WebviewAction { .noop }
 
         func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String { "" }
+
+        func confirmsHandOff(of url: String) async -> Bool { true }
 
         func openExternalBrowser(_ url: String) async throws {}
     }

@@ -83,6 +83,9 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
         }
     }
 
+    /// The app has seen the action, and could have chosen another one.
+    func confirmsHandOff(of url: String) async -> Bool { true }
+
     func openExternalBrowser(_ url: String) async throws { try await own.openExternalBrowser(url) }
 
     func dismissView() { app.dismissView() }

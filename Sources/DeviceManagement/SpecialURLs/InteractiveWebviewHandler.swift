@@ -39,6 +39,10 @@ package protocol InteractiveWebviewHandler: Sendable {
     /// callback's scheme to which the session was sent.
     func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String
 
+    /// Whether the person agrees that `url` is handed to another program, such as a wallet, while the view stays. Ends
+    /// when its task is cancelled.
+    func confirmsHandOff(of url: String) async -> Bool
+
     /// Shows `url` in the person's browser.
     func openExternalBrowser(_ url: String) async throws
 
@@ -72,6 +76,9 @@ extension InteractiveWebviewHandler {
     package func continuesInView(after error: any Error) -> Bool { !(error is CancellationError) }
 
     package func responseReceived(_ headers: ResponseHeaders) {}
+
+    /// Nobody was asked.
+    package func confirmsHandOff(of url: String) async -> Bool { false }
 
     package func dismissView() {}
 }

@@ -207,9 +207,10 @@ package enum SpecialURLViewActionResolver {
                 throw DeviceManagementError(
                     .malformed, "the page's switch_browser URL must have an action_uri and a code")
             }
-            guard value("state").map({ $0 == rules.requestState }) ?? true else {
+            // The way back brings a code that any page could have made up, so that it must name the sign-in.
+            guard value("state").map({ $0 == rules.requestState }) ?? !isReturn else {
                 throw DeviceManagementError(
-                    .malformed, "the page's switch_browser URL has a state that is not this sign-in's")
+                    .malformed, "the page's \(segment) URL does not have the state of this sign-in")
             }
             let page = try rules.page(action, "action_uri")
             if isReturn {

@@ -56,6 +56,7 @@ final class SpecialURLFlow: Sendable {
     private let counts = Mutex<(urls: Int, completed: Set<String>, external: Int)>((0, [], 0))
     /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
     private let isOver = Mutex(false)
+    private let hasRefusedHandOff = Mutex(false)
     /// Whether there were more reports than can wait.
     private let isFlooded = Mutex(false)
     /// The responses to the window's own pages.
@@ -196,7 +197,18 @@ final class SpecialURLFlow: Sendable {
         if let failure = state.brokerFailure, before.brokerFailure == nil {
             page.report(.unavailable("the identity broker does not go on with the sign-in: \(failure.detail)"))
         }
-        return action
+        guard case .openExternalBrowser(let target, keepsView: true) = action else { return action }
+        return await isConfirmed(target) ? action : .noop
+    }
+
+    /// Whether the person agrees to a hand-off. After a refusal, no other question follows: the page can ask without
+    /// end.
+    private func isConfirmed(_ url: String) async -> Bool {
+        guard !hasRefusedHandOff.withLock({ $0 }) else { return false }
+        if await handler.confirmsHandOff(of: url) { return true }
+        hasRefusedHandOff.withLock { $0 = true }
+        page.report(.unavailable("no other program was opened, because nobody has agreed to that"))
+        return false
     }
 
     private func perform(_ action: WebviewAction, _ view: View) async {

@@ -33,6 +33,9 @@ package struct SpecialURLSupport: Sendable {
     /// Lets the identity broker of the machine go on with the sign-in; nil if there is none. After an error the window
     /// goes on, unless the person has cancelled.
     package var broker: (@Sendable () async throws -> Void)?
+    /// Asks the person whether a page may hand this URL to another program; nil if there is nobody to ask, so that none
+    /// may. Ends when its task is cancelled.
+    package var confirmHandOff: (@Sendable (_ url: String) async -> Bool)?
     /// An app's own handler, which may pass to the given one what it does not decide itself; nil for the given one.
     package var handler: (@Sendable (any InteractiveWebviewHandler) -> any InteractiveWebviewHandler)?
 
@@ -89,6 +92,8 @@ struct SignInWebviewHandler: InteractiveWebviewHandler {
     func openSystemWebview(_ request: AuthenticationSessionRequest) async throws -> String {
         try await openSession(request)
     }
+
+    func confirmsHandOff(of url: String) async -> Bool { await support.confirmHandOff?(url) ?? false }
 
     func openExternalBrowser(_ url: String) async throws {
         try SystemBrowser(environment: environment).open(url)

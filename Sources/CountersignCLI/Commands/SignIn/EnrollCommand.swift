@@ -243,6 +243,7 @@ struct EnrollCommand: AsyncParsableCommand {
     ) async -> SpecialURLSupport {
         var support = SpecialURLSupport(plan.profile.specialURLs ?? .standard, signIn: plan.name)
         support.installer = installer
+        support.confirmHandOff = { await HandOffQuestion.isAgreed(to: $0) }
         if let door { support.openDoors = { try await door.observing($0, $1) } }
         if await transfer.isPossible() { support.broker = { try await transfer.run() } }
         return support
