@@ -41,7 +41,7 @@ package enum ChunkedEncoding {
         "accept-encoding", "age", "authentication-control", "cache-control", "content-encoding", "content-language",
         "content-location", "content-range", "content-type", "cookie2", "expires", "forwarded", "http2-settings",
         "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "location",
-        "optional-www-authenticate", "origin", "pragma", "proxy-status", "range", "retry-after", "set-cookie2", "vary",
+        "optional-www-authenticate", "origin", "pragma", "range", "retry-after", "set-cookie2", "vary",
         "warning", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",
     ]
 }

@@ -21,6 +21,7 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
     case proxyAuthenticationInfo
     case proxyAuthorization
     case proxyConnection
+    case proxyStatus
     case setCookie
     case te
     case trailer
@@ -50,6 +51,7 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
         case .proxyAuthenticationInfo: "proxy-authentication-info"
         case .proxyAuthorization: "proxy-authorization"
         case .proxyConnection: "proxy-connection"
+        case .proxyStatus: "proxy-status"
         case .setCookie: "set-cookie"
         case .te: "te"
         case .trailer: "trailer"
@@ -107,6 +109,7 @@ package enum FieldName: UInt8, CaseIterable, Hashable, Sendable {
         case (10, 0x6B): .keepAlive
         case (10, 0x73): .setCookie
         case (12, 0x6D): .maxForwards
+        case (12, 0x70): .proxyStatus
         case (13, 0x61): .authorization
         case (14, 0x63): .contentLength
         case (16, 0x70): .proxyConnection

@@ -9,7 +9,7 @@ extension FieldName {
             .proxyConnection, .te, .trailer, .transferEncoding, .upgrade:
             true
         case .authenticationInfo, .authorization, .cookie, .countersignTrust, .date, .expect, .foldedFraming, .host,
-            .maxForwards, .other, .setCookie, .via, .wwwAuthenticate:
+            .maxForwards, .other, .proxyStatus, .setCookie, .via, .wwwAuthenticate:
             false
         }
     }

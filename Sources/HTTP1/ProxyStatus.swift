@@ -4,7 +4,7 @@
 package enum ProxyStatus {
     /// `countersign; error=…; details="…"`.
     package static func value(error: String?, details: String?) -> String {
-        var value = "countersign"
+        var value = name
         if let error { value += "; error=\(error)" }
         if let details { value += "; details=\(quoted(details))" }
         return value
@@ -40,5 +40,52 @@ package enum ProxyStatus {
             if !isEscaped { text.append(character) }
         }
         return text
+    }
+}
+
+// MARK: Members of others
+
+extension ProxyStatus {
+    /// The name of this proxy's member. Other instances have the same, so that it says nothing in a received response.
+    private static let name = "countersign"
+
+    /// The value of a received field with `upstream-countersign` in place of our name: an origin or a parent must not
+    /// be able to speak for this proxy. Nil if the value does not have our name, and may be passed on; empty if two
+    /// readers could find different members in it.
+    ///
+    /// A member is a token or a string (RFC 9209 §2). The name is compared without regard to case.
+    static func renamed(_ value: String) -> String? {
+        var result = ""
+        var rest = value[...]
+        var isOurs = false
+        while !rest.isEmpty {
+            guard let member = nextMember(&rest) else { return "" }
+            if !result.isEmpty { result += ", " }
+            let start = member.drop { $0 == " " || $0 == "\t" }
+            let isString = start.first == "\""
+            let text = isString ? start.dropFirst() : start
+            guard text.lowercased().hasPrefix(name) else {
+                result += start
+                continue
+            }
+            let end = text.dropFirst(name.count)
+            let isWhole = end.first.map { $0 == "\"" || $0 == ";" || $0 == " " || $0 == "\t" } ?? true
+            isOurs = isOurs || isWhole
+            result += isWhole ? "\(isString ? "\"" : "")upstream-\(text)" : start
+        }
+        return isOurs ? result : nil
+    }
+
+    /// The part up to the next comma outside of a string; nil if a string does not end.
+    private static func nextMember(_ rest: inout Substring) -> Substring? {
+        var (isString, isEscaped) = (false, false)
+        let end = rest.firstIndex { character in
+            defer { isEscaped = isString && !isEscaped && character == "\\" }
+            if character == "\"", !isEscaped { isString.toggle() }
+            return character == "," && !isString
+        }
+        let member = rest[..<(end ?? rest.endIndex)]
+        rest = end.map { rest[rest.index(after: $0)...] } ?? rest[rest.endIndex...]
+        return isString ? nil : member
     }
 }

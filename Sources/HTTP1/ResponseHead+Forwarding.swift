@@ -61,12 +61,14 @@ extension ResponseHead {
                 case .contentLength: passesLength
                 case .countersignTrust: false
                 case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
+                case .proxyStatus: ProxyStatus.renamed(fields.value(of: line)) == nil
                 case .other, .foldedFraming: !removes || !options.name(line.name, in: fields)
                 default: !line.known.isHopByHop
                 }
             }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.framing == .untilClose ? .close : forwarding.connection, upgrade: upgrade)
+            if fields.contains(.proxyStatus) { writer.renamedStatus(fields) }
             for (name, value) in forwarding.extraFields { writer.extraField(name, value) }
             for value in forwarding.setCookies { writer.field("Set-Cookie", octets: value) }
             if let via = forwarding.via { writer.append(via.line) }
@@ -79,5 +81,14 @@ extension ResponseHead {
     private var describesContent: Bool {
         guard !isInformational, status != 204, !fields.contains(.transferEncoding) else { return false }
         return fields.framing.contentLength != nil
+    }
+}
+
+extension HeadWriter {
+    /// The lines of Proxy-Status that have our name, with another one in its place.
+    fileprivate mutating func renamedStatus(_ fields: FieldLines) {
+        for value in fields.values(of: .proxyStatus).compactMap(ProxyStatus.renamed) where !value.isEmpty {
+            field("Proxy-Status", value, keepsNonASCII: true)
+        }
     }
 }

@@ -24,4 +24,27 @@ import Testing
         #expect(ProxyStatus.parameter("details", of: value) == text)
         #expect(ProxyStatus.parameter("status", of: value) == nil)
     }
+
+    // MARK: Members of others
+
+    @Test(arguments: [
+        ("countersign", "upstream-countersign"),
+        (#"countersign; details="answered as jdoe""#, #"upstream-countersign; details="answered as jdoe""#),
+        ("a; error=dns_error, countersign;error=dns_error", "a; error=dns_error, upstream-countersign;error=dns_error"),
+        (#"x;y="a, countersign; b", COUNTERSIGN , b"#, #"x;y="a, countersign; b", upstream-COUNTERSIGN , b"#),
+        (#""countersign"; error=x"#, #""upstream-countersign"; error=x"#),
+        (#"x;details="a\\", countersign"#, #"x;details="a\\", upstream-countersign"#),
+        // Two readers could find different members.
+        (#"x; details="a, countersign"#, ""), (#"x", countersign; details=""#, ""),
+        (#"x; details="a\", countersign"#, ""),
+    ]) func anotherCannotSpeakInOurName(_ value: String, _ renamed: String) {
+        #expect(ProxyStatus.renamed(value) == renamed)
+    }
+
+    @Test(arguments: [
+        "", "squid; error=dns_error", "countersign-2; error=x", "my.countersign", "countersigned",
+        #"x; details="countersign, y""#, #""countersign.example"; received-status=200"#,
+    ]) func whatIsNotOursIsPassedOn(_ value: String) {
+        #expect(ProxyStatus.renamed(value) == nil)
+    }
 }

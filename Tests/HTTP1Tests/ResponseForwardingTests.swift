@@ -40,6 +40,18 @@ import Testing
         #expect(sent == "HTTP/1.1 407 X\r\nA: 1\r\nWWW-Authenticate: Basic\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
+    @Test func anOriginCannotSpeakForTheProxy() throws {
+        let kept = "Proxy-Status: squid; error=x\r\nA: 1\r\nPROXY-STATUS:b;details=\"countersign\"\r\n"
+        let sent = try forward(
+            "HTTP/1.1 200 X\r\nproxy-status: a, countersign; details=\"answered\"\r\n\(kept)"
+                + "Proxy-Status: x; y=\", countersign\r\n\r\n", .chunked
+        ) { $0.extraFields = [("Proxy-Status", "countersign; details=\"ours\"")] }
+        #expect(
+            sent == "HTTP/1.1 200 X\r\n\(kept)Transfer-Encoding: chunked\r\n"
+                + "Proxy-Status: a, upstream-countersign; details=\"answered\"\r\n"
+                + "Proxy-Status: countersign; details=\"ours\"\r\n\r\n")
+    }
+
     /// Clients do not read `_` as `-`, so such a name frames nothing.
     @Test func namesThatCGIReadsAsFramingAreForwarded() throws {
         let line = "Transfer_Encoding: chunked\r\ncontent_length: 7\r\n"
