@@ -14,6 +14,8 @@ package struct Route: Hashable, Sendable {
         case variable(String)
         /// An element of `--no-proxy` or of the variable.
         case exception(setting: String, element: String)
+        /// A loopback name or address, which never leaves the machine (RFC 6761 §6.3).
+        case thisMachine
         /// The result of a script.
         case script(ScriptSource)
 
@@ -23,6 +25,7 @@ package struct Route: Hashable, Sendable {
             case .setting: "--parent"
             case .variable(let name): name
             case .exception(let setting, let element): "\(setting) contains \(element)"
+            case .thisMachine: "it is this machine"
             case .script(let source): "script \(source)"
             }
         }

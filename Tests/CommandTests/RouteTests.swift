@@ -23,6 +23,11 @@ import Testing
         """
     }
 
+    /// The servers are on this machine, and are reached through the parent all the same.
+    private static func parent(_ parent: String) -> [String: String] {
+        ["COUNTERSIGN_PARENT": parent, "COUNTERSIGN_NO_PROXY": "<-loopback>"]
+    }
+
     @Test func aScriptFromAWebServerDecidesAndItsLastCopyIsKept() throws {
         let isGone = Atomic(false)
         let server = try StatusServer { _ in
@@ -67,7 +72,7 @@ import Testing
 
     @Test func anEnrolmentGoesThroughTheParentOfTheVariable() throws {
         let parent = try SquidParent(.none)
-        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "http://127.0.0.1:\(parent.port)"])
+        let place = try EnrolledSandbox(environment: Self.parent("http://127.0.0.1:\(parent.port)"))
         let enrolled = try place.enroll()
         #expect(enrolled.status == 0, "\(enrolled.said)")
         let target = place.server.address().dropFirst("https://".count)
@@ -168,7 +173,7 @@ import Testing
     @Test(arguments: ["basic", "digest", "ntlm"])
     func anEnrolmentAnswersTheParentsChallenge(scheme: String) throws {
         let parent = try SquidParent(scheme == "basic" ? .basic : scheme == "ntlm" ? .ntlm(boundTo: nil) : .digest)
-        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "http://127.0.0.1:\(parent.port)"])
+        let place = try EnrolledSandbox(environment: Self.parent("http://127.0.0.1:\(parent.port)"))
         let unlisted = try place.enroll()
         #expect(
             unlisted.status == 1
@@ -187,7 +192,7 @@ import Testing
     /// Other processes must not try it again, and neither must this one.
     @Test func aRejectedPasswordForTheParentIsSentOnce() throws {
         let parent = try SquidParent(.basic)
-        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "http://127.0.0.1:\(parent.port)"])
+        let place = try EnrolledSandbox(environment: Self.parent("http://127.0.0.1:\(parent.port)"))
         try list("127.0.0.1:\(parent.port)", "plaintext=yes", in: place.sandbox, password: "wrong")
         for _ in 0..<2 {
             let failed = try place.enroll()
@@ -201,7 +206,7 @@ import Testing
     @Test func anEnrolmentGoesThroughAParentWithTLS() throws {
         let parent = try ApacheParent()
         let name = "parent.test.localhost:\(parent.port)"
-        let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": "https://\(name)"])
+        let place = try EnrolledSandbox(environment: Self.parent("https://\(name)"))
         let untrusted = try place.enroll()
         #expect(untrusted.status == 1 && untrusted.said.contains(name), "\(untrusted.said)")
         #expect(parent.logged("CONNECT").isEmpty)
@@ -217,7 +222,7 @@ import Testing
         let closed = try RefusingPort()
         let parents = "http://127.0.0.1:\(closed.number)"
         for (isPermitted, setting) in [(false, parents), (true, "\(parents),direct")] {
-            let place = try EnrolledSandbox(environment: ["COUNTERSIGN_PARENT": setting])
+            let place = try EnrolledSandbox(environment: Self.parent(setting))
             try list("127.0.0.1:\(closed.number)", "plaintext=yes", in: place.sandbox, password: "secret")
             let enrolled = try place.enroll()
             #expect((enrolled.status == 0) == isPermitted, "\(enrolled.said)")

@@ -23,7 +23,8 @@ struct ParentOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Go directly to these hosts, as curl's option of this name. (default: $COUNTERSIGN_NO_PROXY)",
+            "Go directly to these hosts, as curl's option of this name. This machine is one of them, unless the list "
+                + "contains <-loopback>. (default: $COUNTERSIGN_NO_PROXY, else $no_proxy, else $NO_PROXY)",
             valueName: "hosts"))
     var noProxy: String?
 
@@ -101,7 +102,7 @@ struct ParentOptions: ParsableArguments {
     ) throws(ParentsError) -> RouteFinder? {
         let given = parents.isEmpty ? [environment["COUNTERSIGN_PARENT"] ?? ""] : parents
         let settings = try ParentSettings(
-            parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"] ?? "",
+            parents: given.filter { !$0.isEmpty }, noProxy: noProxy ?? environment["COUNTERSIGN_NO_PROXY"],
             environment: environment, desktop: desktopSettings)
         guard !settings.sources.isEmpty else { return nil }
         let scripts = ScriptReading(home: home)

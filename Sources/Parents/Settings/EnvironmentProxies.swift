@@ -20,19 +20,22 @@ package struct EnvironmentProxies: Hashable, Sendable {
     /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`. The lower-case name of a variable goes before the
     /// upper-case one. `HTTP_PROXY` is not read: a web server sets it for a CGI program from the client's field Proxy.
     package init(_ environment: [String: String]) throws(ParentsError) {
-        func first(of names: [String]) -> (name: String, value: String)? {
-            for name in names {
-                if let value = environment[name], !value.isEmpty { return (name, value) }
-            }
-            return nil
-        }
+        func first(of names: [String]) -> (name: String, value: String)? { Self.first(of: names, in: environment) }
         let all = ["all_proxy", "ALL_PROXY"]
         http = try first(of: ["http_proxy"] + all).map { (found) throws(ParentsError) in try Self.choice(found) }
         https = try first(of: ["https_proxy", "HTTPS_PROXY"] + all)
             .map { (found) throws(ParentsError) in try Self.choice(found) }
-        let exceptions = first(of: ["no_proxy", "NO_PROXY"])
-        noProxy = NoProxyList(environment: exceptions?.value ?? "")
-        noProxyVariable = exceptions?.name ?? "no_proxy"
+        (noProxy, noProxyVariable) = NoProxyList.inEnvironment(environment)
+    }
+
+    /// The first variable that is not empty.
+    fileprivate static func first(
+        of names: [String], in environment: [String: String]
+    ) -> (name: String, value: String)? {
+        for name in names {
+            if let value = environment[name], !value.isEmpty { return (name, value) }
+        }
+        return nil
     }
 
     /// Those of ``DesktopProxies``, whose name is `name`.
@@ -55,5 +58,13 @@ package struct EnvironmentProxies: Hashable, Sendable {
             return Route.Candidate(.direct, .exception(setting: noProxyVariable, element: element))
         }
         return Route.Candidate(.parent(choice.parent), .variable(choice.variable))
+    }
+}
+
+extension NoProxyList {
+    /// The list in `no_proxy`, else in `NO_PROXY`, and the name of the variable.
+    static func inEnvironment(_ environment: [String: String]) -> (list: NoProxyList, variable: String) {
+        let found = EnvironmentProxies.first(of: ["no_proxy", "NO_PROXY"], in: environment)
+        return (NoProxyList(environment: found?.value ?? ""), found?.name ?? "no_proxy")
     }
 }

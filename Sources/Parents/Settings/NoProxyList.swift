@@ -6,7 +6,8 @@ import CountersignSitePolicy
 /// The hosts that are reached directly, in curl's grammar: elements separated by commas or blanks, or `*` alone.
 ///
 /// `example.com` and `.example.com` stand for the domain and all names below it; an address for itself; `10.0.0.0/8`
-/// for a network. In addition to curl's grammar, a port may follow, and an IPv6 address may be in brackets.
+/// for a network. In addition to curl's grammar, a port may follow, and an IPv6 address may be in brackets. As in
+/// Chromium's list, `<-loopback>` means that requests to this machine are no exception.
 package struct NoProxyList: Hashable, Sendable {
     private struct Element: Hashable {
         enum Hosts: Hashable {
@@ -23,13 +24,16 @@ package struct NoProxyList: Hashable, Sendable {
     }
 
     private let elements: [Element]
+    /// Whether parents get requests to this machine, too.
+    package let sendsLoopback: Bool
     /// Elements of the environment's list that match nothing.
     package let ignored: [String]
 
     /// The value of `--no-proxy`. An element that would match nothing is an error.
     package init(flag text: String) throws(ParentsError) {
         var elements: [Element] = []
-        for word in Self.words(of: text) {
+        let (words, sendsLoopback) = Self.words(of: text)
+        for word in words {
             do throws(Fault) {
                 elements.append(try Self.element(word, isAlone: text == "*"))
             } catch {
@@ -38,6 +42,7 @@ package struct NoProxyList: Hashable, Sendable {
             }
         }
         self.elements = elements
+        self.sendsLoopback = sendsLoopback
         ignored = []
     }
 
@@ -45,7 +50,8 @@ package struct NoProxyList: Hashable, Sendable {
     package init(environment text: String) {
         var elements: [Element] = []
         var ignored: [String] = []
-        for word in Self.words(of: text) {
+        let (words, sendsLoopback) = Self.words(of: text)
+        for word in words {
             do throws(Fault) {
                 elements.append(try Self.element(word, isAlone: text == "*"))
             } catch {
@@ -53,6 +59,7 @@ package struct NoProxyList: Hashable, Sendable {
             }
         }
         self.elements = elements
+        self.sendsLoopback = sendsLoopback
         self.ignored = ignored
     }
 
@@ -91,8 +98,10 @@ package struct NoProxyList: Hashable, Sendable {
         }
     }
 
-    private static func words(of text: String) -> [Substring] {
-        text.split { $0 == "," || $0 == " " || $0 == "\t" }
+    private static func words(of text: String) -> (words: [Substring], sendsLoopback: Bool) {
+        let all = text.split { $0 == "," || $0 == " " || $0 == "\t" }
+        let words = all.filter { $0.lowercased() != "<-loopback>" }
+        return (words, words.count < all.count)
     }
 
     private static func element(_ word: Substring, isAlone: Bool) throws(Fault) -> Element {

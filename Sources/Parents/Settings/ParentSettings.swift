@@ -7,16 +7,25 @@ import CountersignSitePolicy
 package struct ParentSettings: Hashable, Sendable {
     package let sources: [ParentSource]
     private let noProxy: NoProxyList
+    /// `--no-proxy`, or the variable that stands for it.
+    private let noProxySetting: String
     private let environment: EnvironmentProxies?
 
-    /// The desktop's settings, and then the environment, are read only if `parents` contains `system`, so that nothing
-    /// in them can be at fault otherwise. `desktop` returns the output of ``DesktopProxies/command``.
+    /// Without `noProxy`, the exceptions are those of the environment's `no_proxy` or `NO_PROXY`. The desktop's
+    /// settings, and then the environment's proxies, are read only if `parents` contains `system`, so that nothing in
+    /// them can be at fault otherwise. `desktop` returns the output of ``DesktopProxies/command``.
     package init(
-        parents: [String] = [], noProxy: String = "", environment: [String: String] = [:],
+        parents: [String] = [], noProxy: String? = nil, environment: [String: String] = [:],
         desktop: () -> String = { "" }
     ) throws(ParentsError) {
         let sources = try ParentSource.parse(parents)
-        self.noProxy = try NoProxyList(flag: noProxy)
+        if let noProxy {
+            self.noProxy = try NoProxyList(flag: noProxy)
+            noProxySetting = "--no-proxy"
+        } else {
+            let (list, variable) = NoProxyList.inEnvironment(environment)
+            (self.noProxy, noProxySetting) = (list, variable)
+        }
         switch sources.contains(.system) ? try DesktopProxies(output: desktop()) : nil {
         case .script(let script):
             self.sources = sources.map { $0 == .system ? .script(script) : $0 }
@@ -35,8 +44,15 @@ package struct ParentSettings: Hashable, Sendable {
         guard !sources.isEmpty else { return RoutePlan([.candidate(Route.Candidate(.direct, .noParent))]) }
         let host = try HostName(canonicalizing: origin.host, for: .forwarded)
         if let element = noProxy.element(containing: host, port: origin.port) {
-            let reason = Route.Reason.exception(setting: "--no-proxy", element: element)
+            let reason = Route.Reason.exception(setting: noProxySetting, element: element)
             return RoutePlan([.candidate(Route.Candidate(.direct, reason))])
+        }
+        if host.isLoopback, !noProxy.sendsLoopback {
+            // Only a script may know a proxy on this machine that is meant for it.
+            let scripts = sources.compactMap { source -> RoutePlan.Step? in
+                if case .script(let script) = source { .script(script) } else { nil }
+            }
+            return RoutePlan(scripts, otherwise: Route.Candidate(.direct, .thisMachine))
         }
         return RoutePlan(
             sources.map { source in
@@ -58,8 +74,13 @@ package struct RoutePlan: Hashable, Sendable {
     }
 
     package let steps: [Step]
+    /// The route if the steps lead to none.
+    private let otherwise: Route.Candidate?
 
-    init(_ steps: [Step]) { self.steps = steps }
+    init(_ steps: [Step], otherwise: Route.Candidate? = nil) {
+        self.steps = steps
+        self.otherwise = otherwise
+    }
 
     /// The scripts that have to be asked, in order.
     package var scripts: [ScriptSource] {
@@ -79,6 +100,7 @@ package struct RoutePlan: Hashable, Sendable {
                 for hop in results[source]?.hops ?? [] { candidates.append(Route.Candidate(hop, .script(source))) }
             }
         }
+        if candidates.isEmpty, let otherwise { candidates = [otherwise] }
         guard let route = Route(candidates) else {
             let names = scripts.map(\.description).joined(separator: ", ")
             throw ParentsError(
