@@ -4,15 +4,18 @@
 package struct ConnectRequest: Sendable {
     /// `host:port`, an IPv6 address in brackets (RFC 9112 §3.2.3).
     package let authority: String
+    /// Which proxies have forwarded it, this one last (RFC 9110 §7.6.3), so that each can notice a loop.
+    package let via: String
     package let proxyAuthorization: (any SecretFieldValue)?
 
-    package init(authority: String, proxyAuthorization: (any SecretFieldValue)? = nil) {
+    package init(authority: String, via: String, proxyAuthorization: (any SecretFieldValue)? = nil) {
         self.authority = authority
+        self.via = via
         self.proxyAuthorization = proxyAuthorization
     }
 
     /// The approximate length of the head.
-    package var size: Int { 2 * authority.utf8.count + 128 + (proxyAuthorization?.byteCount ?? 0) }
+    package var size: Int { 2 * authority.utf8.count + via.utf8.count + 128 + (proxyAuthorization?.byteCount ?? 0) }
 
     /// Writes the head into `space` and returns its length. If that is more than `space` has, the contents of `space`
     /// are incomplete.
@@ -22,6 +25,7 @@ package struct ConnectRequest: Sendable {
             writer.append(text: authority)
             writer.append(" HTTP/1.1\r\n")
             writer.field("Host", authority)
+            writer.field("Via", via)
             if let proxyAuthorization { writer.field("Proxy-Authorization", proxyAuthorization) }
             writer.append("\r\n")
         }

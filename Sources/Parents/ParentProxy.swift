@@ -48,12 +48,6 @@ package struct ParentProxy: Hashable, Sendable, CustomStringConvertible {
 
     /// `http://host:port`; the port is always present.
     package var description: String { "\(kind.rawValue)://\(authority)" }
-
-    /// Whether a connection to this parent would end at a listener of this proxy, on one of these ports of this
-    /// machine. Names are not resolved.
-    package func isOurs(listeningOn ports: Set<UInt16>) -> Bool {
-        ports.contains(port) && HostText.isThisMachine(host.text)
-    }
 }
 
 /// Where a connection goes first.

@@ -38,10 +38,7 @@ final class LoopServices {
     var lateVerdicts = 0
     /// Clients that have connected already are still served, with one more request each.
     private(set) var isHandedOver = false
-    /// The ports that this proxy listens on. A request to one of them would loop.
-    var ownPorts: Set<UInt16> = [] {
-        didSet { routes.removeAll() }
-    }
+    let ownListeners = OwnListeners()
     private var routes = RouteTable()
     /// ``RouteFinding/version`` of the connections.
     private var hopsVersion: UInt64?
@@ -54,20 +51,22 @@ final class LoopServices {
         self.shared = shared
         self.loop = loop
         gate = EventLoopGate(loop)
-        connector = UpstreamConnector(loop: loop, limits: shared.configuration.connector, spare: spare)
+        connector = UpstreamConnector(
+            loop: loop, limits: shared.configuration.connector, spare: spare, ownListeners: ownListeners)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
         now = Self.monotonicSeconds()
         hopsVersion = shared.routes?.version
         if let routes = shared.routes {
             connector = UpstreamConnector(
-                loop: loop, limits: shared.configuration.connector, spare: spare, paths: ParentPaths(routes, self))
+                loop: loop, limits: shared.configuration.connector, spare: spare, paths: ParentPaths(routes, self),
+                ownListeners: ownListeners)
         }
     }
 
     /// The route to `origin` under the current policy.
     func route(to origin: Origin, for principal: UInt32?) -> Route {
-        routes.route(to: origin, for: principal, shared, pool, ownPorts: ownPorts)
+        routes.route(to: origin, for: principal, shared, pool)
     }
 
     /// The way has changed that `route` expects.

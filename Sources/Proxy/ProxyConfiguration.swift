@@ -59,6 +59,9 @@ package struct ProxyConfiguration: Sendable {
     package var connector = UpstreamTimeLimits()
     /// Whether listed sites are answered and intercepted. If not, only parents are answered.
     package var answersSites = true
+    /// Whether names of sites that are not listed may lead to this machine or its link. Addresses, `localhost` and
+    /// names in the machine's hosts file always may.
+    package var permitsLocalNames = false
 
     package init() {}
 }

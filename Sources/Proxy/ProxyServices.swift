@@ -84,6 +84,9 @@ package final class ProxyServices: Sendable {
         self.wallClock = wallClock
     }
 
+    /// The value of Via in a CONNECT of our own that serves a client's with the values `received`.
+    func via(after received: [String]) -> String { (received + ["1.1 \(pseudonym)"]).joined(separator: ", ") }
+
     /// The largest number of sentences that are remembered. Beyond it, they may be repeated.
     private static let untrustedLimit = 1024
 

@@ -33,7 +33,7 @@ package enum ControlRoutes {
     /// The hops for a request, in the order in which to try them. Blocks, so it must not be called on an event loop or
     /// in a task. Plain http to this machine never leaves it.
     package static func hops(to origin: Origin, path: String) throws(ParentsError) -> [NextHop] {
-        let isLocal = HostText.isLoopbackName(origin.host) || HostText.isLoopbackAddress(origin.host)
+        let isLocal = HostText.isLoopback(origin.host)
         if origin.scheme == .http, isLocal { return [.direct] }
         let known = state.withLock { $0 }
         if case .found(nil) = known { return [.direct] }

@@ -12,11 +12,23 @@ import NIOPosix
 ///
 /// One lookup covers both address families, since /etc/hosts and most name servers answer them together, and serves
 /// everybody who asks for the same name meanwhile. The result is cached for ``lifetime``.
+///
+/// Whoever owns a name can give it an address of this machine, or change it to one between two lookups (DNS rebinding).
+/// ``PublicResolver`` therefore leaves such addresses out of the very result that is connected to.
 package final class OriginResolver: Resolver, Sendable {
     private struct Entry {
-        let addresses: EventLoopFuture<[SocketAddress]>
+        let found: EventLoopFuture<Found>
         let expires: NIODeadline
     }
+
+    private struct Found {
+        let addresses: [SocketAddress]
+        /// The machine's own files lead the name here.
+        let leadsHereByFile: Bool
+    }
+
+    /// Looks a name up, on a thread that may block. Throws ``UpstreamError``.
+    package typealias LookUp = @Sendable (_ host: String, _ port: Int) throws -> [SocketAddress]
 
     private static let lifetime = TimeAmount.seconds(30)
     private static let entryLimit = 1024
@@ -27,10 +39,18 @@ package final class OriginResolver: Resolver, Sendable {
     }()
 
     private let loop: any EventLoop
+    private let lookUp: LookUp
+    private let hostsFile: HostsFile
     private let entries = NIOLockedValueBox<[String: Entry]>([:])
 
-    package init(loop: any EventLoop) {
+    package convenience init(loop: any EventLoop) {
+        self.init(loop: loop, hostsFile: .system, lookUp: Self.getAddresses)
+    }
+
+    init(loop: any EventLoop, hostsFile: HostsFile, lookUp: @escaping LookUp) {
         self.loop = loop
+        self.hostsFile = hostsFile
+        self.lookUp = lookUp
     }
 
     package func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
@@ -44,33 +64,55 @@ package final class OriginResolver: Resolver, Sendable {
     package func cancelQueries() {}
 
     /// The first IPv4 address as text, else the first address; nil if there is none. For a parent that connects to
-    /// one address only, and may have no IPv6.
-    func firstAddress(of host: String, port: Int) -> EventLoopFuture<String?> {
-        addresses(of: host, port: port).map { ($0.first { $0.protocol == .inet } ?? $0.first)?.ipAddress }
+    /// one address only, and may have no IPv6. `mayBeLocal` is as in ``ConnectionTerms``.
+    func firstAddress(of host: String, port: Int, mayBeLocal: Bool) -> EventLoopFuture<String?> {
+        let found = mayBeLocal ? addresses(of: host, port: port) : publicAddresses(of: host, port: port)
+        return found.map { ($0.first { $0.protocol == .inet } ?? $0.first)?.ipAddress }
     }
 
     private func addresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        find(host, port: port).map(\.addresses)
+    }
+
+    /// Without addresses of this machine, unless the host is one itself, or the machine's own files give it to the
+    /// name. Fails if only such addresses would remain.
+    fileprivate func publicAddresses(of host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        guard !HostText.isLoopbackName(host), IPAddress(host) == nil else { return addresses(of: host, port: port) }
+        return find(host, port: port).flatMapThrowing { found in
+            guard !found.leadsHereByFile else { return found.addresses }
+            let permitted = found.addresses.filter { $0.localAddress == nil }
+            guard permitted.isEmpty, let refused = found.addresses.first?.localAddress else { return permitted }
+            throw UpstreamError(
+                .localAddress,
+                "\(host) has the address \(refused), which leads to this machine or its link, and the site is not "
+                    + "listed; to permit such names, add --allow-local to `countersign serve` or `exec`")
+        }
+    }
+
+    private func find(_ host: String, port: Int) -> EventLoopFuture<Found> {
         if HostText.isLoopbackName(host) {
             return loop.makeCompletedFuture {
-                [
-                    try SocketAddress(ipAddress: "::1", port: port),
-                    try SocketAddress(ipAddress: "127.0.0.1", port: port),
-                ]
+                let addresses = try ["::1", "127.0.0.1"].map { try SocketAddress(ipAddress: $0, port: port) }
+                return Found(addresses: addresses, leadsHereByFile: false)
             }
         }
         let name = "\(host):\(port)"
-        if let cached = entries.withLockedValue({ $0[name] }), cached.expires > .now() { return cached.addresses }
-        let found = Self.threads.runIfActive(eventLoop: loop) { try Self.getAddresses(host, port: port) }
+        if let cached = entries.withLockedValue({ $0[name] }), cached.expires > .now() { return cached.found }
+        let found = Self.threads.runIfActive(eventLoop: loop) { [lookUp, hostsFile] in
+            let addresses = try lookUp(host, port)
+            let isLocal = addresses.contains { $0.localAddress != nil }
+            return Found(addresses: addresses, leadsHereByFile: isLocal && hostsFile.leadsHere(host))
+        }
         entries.withLockedValue { entries in
             if entries.count >= Self.entryLimit { entries.removeAll() }
-            entries[name] = Entry(addresses: found, expires: .now() + Self.lifetime)
+            entries[name] = Entry(found: found, expires: .now() + Self.lifetime)
         }
         // Failures are not cached.
         found.whenFailure { [weak self] _ in self?.entries.withLockedValue { $0[name] = nil } }
         return found
     }
 
-    private static func getAddresses(_ host: String, port: Int) throws -> [SocketAddress] {
+    @Sendable private static func getAddresses(_ host: String, port: Int) throws -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -96,5 +138,30 @@ package final class OriginResolver: Resolver, Sendable {
             next = entry.ai_next
         }
         return addresses
+    }
+}
+
+/// The same for a name that a stranger may have chosen: addresses of this machine are left out.
+final class PublicResolver: Resolver, Sendable {
+    private let base: OriginResolver
+
+    init(_ base: OriginResolver) { self.base = base }
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        base.publicAddresses(of: host, port: port).map { $0.filter { $0.protocol == .inet } }
+    }
+
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        base.publicAddresses(of: host, port: port).map { $0.filter { $0.protocol == .inet6 } }
+    }
+
+    func cancelQueries() {}
+}
+
+extension SocketAddress {
+    /// The address, if it leads to this machine or its link.
+    fileprivate var localAddress: IPAddress? {
+        guard let address = ipAddress.flatMap({ IPAddress($0) }), address.isLocal else { return nil }
+        return address
     }
 }

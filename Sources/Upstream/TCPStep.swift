@@ -13,23 +13,33 @@ struct TCPStep {
     /// For both together.
     let limit: TimeAmount
     let resolver: OriginResolver
+    /// ``ConnectionTerms/mayBeLocal``
+    let mayBeLocal: Bool
+    let ownListeners: OwnListeners
 
     func run(on loop: any EventLoop, completion: @escaping (Result<any Channel, UpstreamError>) -> Void) {
-        let (host, port) = (host, port)
+        let (host, port, ownListeners) = (host, port, ownListeners)
         ClientBootstrap(group: loop)
-            .resolver(resolver)
+            .resolver(mayBeLocal ? resolver : PublicResolver(resolver))
             .connectTimeout(limit)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .connect(host: host, port: Int(port))
             .assumeIsolated()
             .whenComplete { result in
-                completion(
-                    result.mapError { error in
-                        let place = HostText.joined(host, port)
-                        let error = UpstreamError.connecting(error, to: place)
-                        return error.inStep(error.code == .nameNotFound ? .resolve : .tcp, at: place)
-                    })
+                let place = HostText.joined(host, port)
+                switch result {
+                case .success(let channel)
+                where ownListeners.include(channel.remoteAddress, local: channel.localAddress):
+                    channel.close(promise: nil)
+                    let error = UpstreamError(.loop, "\(place) is this proxy itself, so requests would loop")
+                    completion(.failure(error.inStep(.tcp, at: place)))
+                case .success(let channel): completion(.success(channel))
+                case .failure(let error):
+                    let error = UpstreamError.connecting(error, to: place)
+                    let isResolving = error.code == .nameNotFound || error.code == .localAddress
+                    completion(.failure(error.inStep(isResolving ? .resolve : .tcp, at: place)))
+                }
             }
     }
 }

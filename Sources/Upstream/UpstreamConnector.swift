@@ -24,6 +24,7 @@ package struct UpstreamConnector {
     private let limits: UpstreamTimeLimits
     private let spare: SpareBuffer
     package let resolver: OriginResolver
+    private let ownListeners: OwnListeners
     /// Nil if every connection is direct.
     private let paths: (any PathSource)?
     /// Only kept if there may be parents.
@@ -31,23 +32,26 @@ package struct UpstreamConnector {
 
     package init(
         loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer(),
-        paths: (any PathSource)? = nil, resolver: OriginResolver? = nil
+        paths: (any PathSource)? = nil, resolver: OriginResolver? = nil, ownListeners: OwnListeners = OwnListeners()
     ) {
         self.loop = loop
         self.limits = limits
         self.spare = spare
         self.paths = paths
         self.resolver = resolver ?? OriginResolver(loop: loop)
+        self.ownListeners = ownListeners
     }
 
     /// A channel that leads to `origin`, for a blind tunnel, and the bytes that already came from there. `completion`
     /// runs on the event loop, once, or not at all after ``ConnectionAttempt/cancel()``.
     @discardableResult
     package func tunnel(
-        to origin: Origin, clientAuthorization: String? = nil,
+        to origin: Origin, _ terms: ConnectionTerms = ConnectionTerms(),
         completion: @escaping (Result<(channel: any Channel, early: ByteBuffer), UpstreamError>) -> Void
     ) -> ConnectionAttempt {
-        start(to: origin, isBlind: true, clientAuthorization, { _ in [] }) { result in
+        var terms = terms
+        terms.isBlind = true
+        return start(to: origin, terms, { _ in [] }) { result in
             completion(result.map { ($0.channel, $0.early) })
         }
     }
@@ -57,18 +61,18 @@ package struct UpstreamConnector {
     /// For https its ``OriginConnection/tls`` says whether the origin is trusted, which the caller checks before it
     /// sends anything. With a `trustSource` the handshake waits for its decision about an origin that is not trusted;
     /// that time does not count as the handshake's. `revocation` says how trust depends on revocation statuses.
-    /// `clientAuthorization` is as in ``PathSource``. `completion` runs on the event loop, once, or not at all if
+    /// `completion` runs on the event loop, once, or not at all if
     /// ``OriginConnection/close()`` or ``ConnectionAttempt/cancel()`` is called before.
     @discardableResult
     package func connect(
         to origin: Origin, tls context: TLSClientContext, revocation: RevocationCheck = .soft,
         certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
-        clientAuthorization: String? = nil,
+        _ terms: ConnectionTerms = ConnectionTerms(),
         completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
         guard origin.scheme == .https else {
             let spare = spare
-            return start(to: origin, isBlind: false, clientAuthorization, { _ in [] }) { result in
+            return start(to: origin, terms, { _ in [] }) { result in
                 completion(result.flatMap { Self.plainConnection(to: origin, over: $0, spare) })
             }
         }
@@ -81,7 +85,7 @@ package struct UpstreamConnector {
             last = tls
             return tls
         }
-        return start(to: origin, isBlind: false, clientAuthorization, { [makeStep($0)] }) { result in
+        return start(to: origin, terms, { [makeStep($0)] }) { result in
             defer { last = nil }
             completion(
                 result.map { _ in
@@ -92,19 +96,20 @@ package struct UpstreamConnector {
     }
 
     private func start(
-        to origin: Origin, isBlind: Bool, _ clientAuthorization: String?,
+        to origin: Origin, _ terms: ConnectionTerms,
         _ makeSteps: @escaping (Bool) -> [any ConnectionStep],
         _ completion: @escaping (Result<ConnectionAttempt.Opened, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
         guard let paths else {
             let attempt = ConnectionAttempt(
-                loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps,
-                completion: completion)
-            attempt.start([ConnectionPath(host: origin.host, port: origin.port)])
+                loop: loop, limits: limits, resolver: resolver, ownListeners: ownListeners, spare: spare,
+                makeSteps: makeSteps, completion: completion)
+            attempt.start([ConnectionPath(host: origin.host, port: origin.port, mayBeLocal: terms.mayBeLocal)])
             return attempt
         }
         let attempt = ConnectionAttempt(
-            loop: loop, limits: limits, resolver: resolver, spare: spare, makeSteps: makeSteps
+            loop: loop, limits: limits, resolver: resolver, ownListeners: ownListeners, spare: spare,
+            makeSteps: makeSteps
         ) { [open] result in
             if case .success(let opened) = result { open.add(opened.channel) }
             completion(result)
@@ -112,7 +117,7 @@ package struct UpstreamConnector {
         open.add(attempt)
         attempt.ended = { [open] in open.remove($0) }
         attempt.start { attempt in
-            paths.findPaths(to: origin, isBlind: isBlind, clientAuthorization: clientAuthorization) { found in
+            paths.findPaths(to: origin, terms) { found in
                 switch found {
                 case .success(let paths): attempt.start(paths)
                 case .failure(let error): attempt.fail(error)

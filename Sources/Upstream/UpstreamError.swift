@@ -25,6 +25,10 @@ package struct UpstreamError: CodedError {
 
     package enum Code: Equatable, Sendable {
         case nameNotFound
+        /// The name of an unlisted site leads to this machine.
+        case localAddress
+        /// The connection leads to this proxy itself.
+        case loop
         case connectFailed
         case connectTimedOut
         /// A parent does not speak its protocol, or ended the connection.

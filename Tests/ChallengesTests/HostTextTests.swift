@@ -14,16 +14,17 @@ import Testing
     }
 
     @Test(arguments: [
-        "localhost", "a.localhost", "127.0.0.1", "127.255.0.9", "::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::",
+        "localhost", "a.localhost", "127.0.0.1", "127.255.0.9", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1",
     ])
     func theseAreThisMachine(_ host: String) {
-        #expect(HostText.isThisMachine(host))
+        #expect(HostText.isLoopback(host))
     }
 
     @Test(arguments: [
         "localhost.example", "nolocalhost", "127.example", "127.0.0.1.example", "128.0.0.1", "::2", "1::1", "[::1]", "",
+        "127.0.0.1\0.example",
     ]) func theseAreNot(_ host: String) {
-        #expect(!HostText.isThisMachine(host))
+        #expect(!HostText.isLoopback(host))
     }
 
     @Test func theUnspecifiedAddressIsNotALoopbackAddress() {

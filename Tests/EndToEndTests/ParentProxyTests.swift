@@ -46,6 +46,11 @@ import Testing
         try user.allow("proxy://\(host):\(port) credential=corp \(options)")
     }
 
+    /// The origins are on this machine, and go through the parents all the same.
+    private func serve(_ flags: String..., environment: [String: String] = [:]) throws -> RunningProxy {
+        try RunningProxy(user, ["--no-proxy", "<-loopback>"] + flags, environment: environment)
+    }
+
     private func expectEverythingWorks(_ proxy: RunningProxy) throws {
         for _ in 0..<3 {
             let intercepted = try proxy.get("\(site)/who")
@@ -70,7 +75,7 @@ import Testing
     @Test func basicIsAnsweredForTunnelsAndPlainRequests() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port, "plaintext=yes")
-        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        try expectEverythingWorks(try serve("--parent", "http://127.0.0.1:\(squid.port)"))
         let tunnels = squid.logged("CONNECT")
         #expect(tunnels.filter { $0.hasPrefix("200 ") }.allSatisfy { $0.hasSuffix(" jdoe") }, "\(tunnels)")
         #expect(tunnels.count { $0.hasPrefix("407 ") } <= 2, "one challenge for each event loop: \(tunnels)")
@@ -80,28 +85,28 @@ import Testing
     @Test func digestIsAnswered() throws {
         let squid = try SquidParent(.digest)
         try list(squid.port)
-        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        try expectEverythingWorks(try serve("--parent", "http://127.0.0.1:\(squid.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
 
     @Test func ntlmIsAnsweredOnOneConnection() throws {
         let squid = try SquidParent(.ntlm(boundTo: nil))
         try list(squid.port, "domain=ACME")
-        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        try expectEverythingWorks(try serve("--parent", "http://127.0.0.1:\(squid.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
 
     @Test func sambaAcceptsNTLM() throws {
         let squid = try SquidParent(.samba)
         try list(squid.port, "domain=ACME")
-        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        try expectEverythingWorks(try serve("--parent", "http://127.0.0.1:\(squid.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix("jdoe") })
     }
 
     @Test func ntlmIsAnsweredIfTheParentClosesTheConnectionOfItsFirstChallenge() throws {
         let squid = try SquidParent(.ntlmOnAnotherConnection)
         try list(squid.port, "domain=ACME")
-        try expectEverythingWorks(try user.serve("--parent", "http://127.0.0.1:\(squid.port)"))
+        try expectEverythingWorks(try serve("--parent", "http://127.0.0.1:\(squid.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
 
@@ -112,7 +117,7 @@ import Testing
             "credential", "set", "corp", "--principal", "\(KerberosRealm.user)@\(KerberosRealm.name)",
             "--password-stdin", input: KerberosRealm.password + "\n")
         try user.allow("proxy://parent.test.localhost:\(squid.port) credential=corp")
-        let proxy = try user.serve(
+        let proxy = try serve(
             "--parent", "http://parent.test.localhost:\(squid.port)",
             environment: realm.environment(cache: "tickets"))
         try expectEverythingWorks(proxy)
@@ -123,7 +128,7 @@ import Testing
 
     @Test func theChallengeOfAnUnlistedParentIsTheClients() throws {
         let squid = try SquidParent(.basic)
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
         let refused = try proxy.get("\(plain)/")
         #expect(refused.status == 407 && refused.values("Proxy-Authenticate") == ["Basic realm=\"corp\""])
         let curl = try Tool.path("curl")
@@ -143,7 +148,7 @@ import Testing
         let squid = try SquidParent(.basic)
         try user.enroll(SquidParent.user, password: "wrong", name: "corp")
         try user.allow("proxy://127.0.0.1:\(squid.port) credential=corp plaintext=yes")
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
         for _ in 0..<3 { _ = try proxy.get("\(site)/who") }
         for _ in 0..<3 { #expect(try proxy.get("\(plain)/").status == 407) }
         let named = (squid.logged("GET") + squid.logged("CONNECT")).filter { $0.hasSuffix(" jdoe") }
@@ -154,7 +159,7 @@ import Testing
     @Test func basicInTheClearNeedsPermission() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port)
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
         let curl = try Command.run(
             try Tool.path("curl"), ["-q", "-sSv", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],
             in: user.folder)
@@ -168,7 +173,7 @@ import Testing
         let file = try user.folder.write("token", "kanarie-client-token-1\n")
         chmod(file, 0o600)
         // The plain site stands in for the parent.
-        let proxy = try user.serve("--parent", plain, "--client-token-file", file)
+        let proxy = try serve("--parent", plain, "--client-token-file", file)
         let target = plain.replacingOccurrences(of: "127.0.0.1", with: "localhost") + "/token"
         let shown = try proxy.get(target, flags: ["--proxy-user", "me:kanarie-client-token-1"])
         #expect(shown.status == 200 && shown.text == "\(target) [None, None]", "\(shown.said)")
@@ -181,7 +186,7 @@ import Testing
         let dead = try Loopback.freePorts(1)[0]
         try list(squid.port, "plaintext=yes")
         try expectEverythingWorks(
-            try user.serve(
+            try serve(
                 "--parent", "http://127.0.0.1:\(dead)", "--parent", "http://127.0.0.1:\(squid.port)"))
     }
 
@@ -191,7 +196,7 @@ import Testing
         try list(squid.port, "plaintext=yes")
         let parent = "http://127.0.0.1:\(squid.port)"
         let (only, orDirect) = (
-            try user.serve("--parent", parent), try user.serve("--parent", parent, "--parent", "direct")
+            try serve("--parent", parent), try serve("--parent", parent, "--parent", "direct")
         )
         for proxy in [only, orDirect] { #expect(try proxy.get("\(plain)/before").status == 200) }
         squid.stop()
@@ -207,7 +212,7 @@ import Testing
     @Test func whatIsMeantForOneParentDoesNotReachAnother() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port, "plaintext=yes")
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)", "--parent", plain)
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)", "--parent", plain)
         #expect(try proxy.get("\(plain)/before").status == 200)
         squid.stop()
         for _ in 0..<3 {
@@ -218,7 +223,8 @@ import Testing
 
     @Test func exceptionsGoDirectly() throws {
         let dead = try Loopback.freePorts(1)[0]
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(dead)", "--no-proxy", "127.0.0.0/8")
+        let proxy = try user.serve(
+            "--parent", "http://127.0.0.1:\(dead)", "--no-proxy", "127.0.0.0/8,<-loopback>")
         #expect(try proxy.get("\(plain)/x").text == "/x [None, None]")
         let refused = try proxy.get("\(site)/who")
         #expect(refused.status != 200, "a name is not in the network")
@@ -227,13 +233,13 @@ import Testing
     @Test func socksCarriesEverything() throws {
         let socks = try SOCKSParent(demandsPassword: true, in: user.folder)
         try list(socks.port)
-        try expectEverythingWorks(try user.serve("--parent", "socks5://127.0.0.1:\(socks.port)"))
+        try expectEverythingWorks(try serve("--parent", "socks5://127.0.0.1:\(socks.port)"))
     }
 
     /// The parent resolves the name, and the C library knows no name below localhost.
     @Test func theSOCKSParentResolvesTheName() throws {
         let socks = try SOCKSParent(demandsPassword: false, in: user.folder)
-        let proxy = try user.serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
+        let proxy = try serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
         let named = plain.replacingOccurrences(of: "127.0.0.1", with: "localhost")
         #expect(try proxy.get("\(named)/x").text.hasPrefix("/x"))
         #expect(try proxy.get("\(site)/who").status != 200)
@@ -243,7 +249,7 @@ import Testing
         let socks = try SOCKSParent(demandsPassword: true, in: user.folder)
         try user.enroll(SquidParent.user, password: "wrong", name: "corp")
         try user.allow("proxy://127.0.0.1:\(socks.port) credential=corp")
-        let proxy = try user.serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
+        let proxy = try serve("--parent", "socks5h://127.0.0.1:\(socks.port)")
         for _ in 0..<2 {
             let refused = try proxy.get("\(plain)/")
             #expect(refused.status == 502 && refused.proxyStatus.contains("socks5h://127.0.0.1:\(socks.port)"))
@@ -262,7 +268,7 @@ import Testing
                 return "PROXY 127.0.0.1:\(dead); PROXY 127.0.0.1:\(squid.port)";
             }
             """)
-        try expectEverythingWorks(try user.serve("--parent", "pac:\(script)"))
+        try expectEverythingWorks(try serve("--parent", "pac:\(script)"))
         #expect(squid.logged("GET").isEmpty && squid.logged("CONNECT").count >= 2)
         let route = try Command.run(
             try Countersign.executable, ["route", "--parent", "pac:\(script)", site], in: user.folder)
@@ -275,7 +281,7 @@ import Testing
         let parents = [try SquidParent(.basic), try SquidParent(.basic)]
         try user.enroll(SquidParent.user, password: SquidParent.password, name: "corp")
         for parent in parents { try user.allow("proxy://127.0.0.1:\(parent.port) credential=corp plaintext=yes") }
-        let proxy = try user.serve("--parent", parents.map { "http://127.0.0.1:\($0.port)" }.joined(separator: ","))
+        let proxy = try serve("--parent", parents.map { "http://127.0.0.1:\($0.port)" }.joined(separator: ","))
         try expectEverythingWorks(proxy)
         #expect(parents[1].logged("CONNECT").isEmpty && parents[1].logged("GET").isEmpty)
         parents[0].stop()
@@ -301,7 +307,7 @@ import Testing
         for (anchors, works) in [([parent.anchor], true), ([], false)] {
             let own = try Countersign(anchors: anchors)
             try own.allow(site)
-            let proxy = try own.serve("--parent", parent.url)
+            let proxy = try own.serve("--no-proxy", "<-loopback>", "--parent", parent.url)
             let response = try proxy.get("\(site)/who")
             #expect((response.status == 200 && response.text == "NONE \n") == works, "\(response.said)")
             let explained = try own.succeed("explain", site)
@@ -317,7 +323,7 @@ import Testing
         try list(squid.port, "domain=ACME")
         let port = try Origins.shared.nginx.httpsPort
         try user.allow("https://parent.test.localhost:\(port)")
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
         let echo = try WebSocketEcho()
         for (url, anchor) in [
             ("wss://parent.test.localhost:\(port)/websocket", proxy.anchor),
@@ -338,7 +344,7 @@ import Testing
         let apache = try ApacheParent()
         let parent = "https://parent.test.localhost:\(apache.port)"
         try list(apache.port, host: "parent.test.localhost")
-        try expectEverythingWorks(try user.serve("--parent", parent))
+        try expectEverythingWorks(try serve("--parent", parent))
         let tunnels = apache.logged("CONNECT")
         #expect(tunnels.contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe TLSv1.3") }, "\(tunnels)")
         #expect(tunnels.count { $0.hasPrefix("407 ") } <= 2, "one challenge for each event loop: \(tunnels)")
@@ -350,7 +356,7 @@ import Testing
         let squid = try SquidParent(.ntlm(boundTo: certificate))
         let front = try Front(to: squid.port, certificate: "server", in: user.folder)
         try list(front.port, "domain=ACME", host: "parent.test.localhost")
-        try expectEverythingWorks(try user.serve("--parent", "https://parent.test.localhost:\(front.port)"))
+        try expectEverythingWorks(try serve("--parent", "https://parent.test.localhost:\(front.port)"))
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
         #expect(squid.logged("GET").contains { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") })
     }
@@ -365,7 +371,7 @@ import Testing
             "other.pac",
             "function FindProxyForURL(url, host) { return \"HTTPS parent.test.localhost:\(front.port); DIRECT\"; }")
         // Somebody in between could otherwise choose the next way.
-        for proxy in [try user.serve("--parent", parent), try user.serve("--parent", "pac:\(script)")] {
+        for proxy in [try serve("--parent", parent), try serve("--parent", "pac:\(script)")] {
             let shown = try proxy.get("\(plain)/x")
             #expect(shown.status == 502, "\(shown.said)")
             #expect(shown.proxyStatus.contains("the parent \(parent): the server is not trusted"), "\(shown.said)")
@@ -386,7 +392,7 @@ import Testing
         let next = fallback == "; PROXY" ? "\(fallback) \(parent)" : fallback
         let script = try user.folder.write(
             "tls.pac", "function FindProxyForURL(url, host) { return \"HTTPS \(parent)\(next)\"; }")
-        let proxy = try user.serve("--parent", "pac:\(script)")
+        let proxy = try serve("--parent", "pac:\(script)")
         for _ in 0..<2 {
             let shown = try proxy.get("\(plain)/x")
             #expect(shown.status == 502 && shown.proxyStatus.contains("https://\(parent)"), "\(shown.said)")
@@ -407,7 +413,7 @@ import Testing
             "own.pac",
             "function FindProxyForURL(url, host) "
                 + "{ return \"HTTPS 127.0.0.1:\(refusing.number); PROXY 127.0.0.1:\(squid.port)\"; }")
-        let proxy = try user.serve("--parent", "pac:\(script)")
+        let proxy = try serve("--parent", "pac:\(script)")
         for url in ["\(plain)/x", "\(plain)/x", "\(site)/who"] {
             let fetched = try Command.run(
                 try Tool.path("curl"),
@@ -430,7 +436,7 @@ import Testing
         try list(secured.port, host: "parent.test.localhost")
         let script = try user.folder.write(
             "lost.pac", "function FindProxyForURL(url, host) { return \"HTTPS \(name); PROXY \(name)\"; }")
-        let proxy = try user.serve("--parent", "pac:\(script)")
+        let proxy = try serve("--parent", "pac:\(script)")
         _ = try proxy.get("\(plain)/first")
         for _ in 0..<4 { #expect(try proxy.get("\(plain)/secured").status == 200) }
         secured.stop()
@@ -451,7 +457,7 @@ import Testing
         try list(squid.port, "plaintext=yes")
         let script = try user.folder.write(
             "plain.pac", "function FindProxyForURL(url, host) { return \"PROXY 127.0.0.1:\(squid.port)\"; }")
-        let proxy = try user.serve("--parent", "pac:\(script)")
+        let proxy = try serve("--parent", "pac:\(script)")
         _ = try proxy.get("\(plain)/first")
         for _ in 0..<3 {
             let shown = try proxy.get("\(plain)/later")
@@ -467,7 +473,7 @@ import Testing
             try Tool.path("tinyproxy"), ["-d", "-c", conf], capture: user.folder.file("tinyproxy"))
         defer { tinyproxy.stop() }
         #expect(poll(seconds: 30) { Loopback.answers(port: port) ? true : nil } == true)
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(port)")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(port)")
         #expect(try proxy.get("\(plain)/x?y").text == "/x?y [None, None]")
         // tinyproxy knows no name below localhost, and says so.
         let curl = try Tool.path("curl")
@@ -492,19 +498,6 @@ import Testing
         }
     }
 
-    @Test func aParentThatIsThisProxyIsRefused() throws {
-        let port = try Loopback.freePorts(1)[0]
-        let process = try ChildProcess(
-            try Countersign.executable,
-            ["serve", "--listen", "127.0.0.1:\(port)", "--home", user.home, "--parent", "http://localhost:\(port)"],
-            environment: user.environment, capture: user.folder.file("loop"))
-        defer { process.stop() }
-        _ = try process.line(after: "countersign: listening on 127.0.0.1:")
-        let looped = try Command.run(
-            try Tool.path("curl"), ["-q", "-sS", "-x", "http://127.0.0.1:\(port)", "\(plain)/"], in: user.folder)
-        #expect(looped.output.contains("is this proxy, so requests would loop"), "\(looped.said)")
-    }
-
     /// Each gives an error that names the parent, in time.
     @Test func aParentThatAnswersNonsenseIsNamed() throws {
         let program = """
@@ -526,7 +519,7 @@ import Testing
                 try Tool.python(), ["-u", "-c", program, nonsense], capture: user.folder.file("nonsense-\(number)"))
             defer { parent.stop() }
             let place = try "127.0.0.1:\(parent.line(after: "listening "))"
-            let proxy = try user.serve("--parent", "http://\(place)")
+            let proxy = try serve("--parent", "http://\(place)")
             let said = try Command.run(
                 try Tool.path("curl"),
                 ["-q", "-sSv", "--max-time", "30", "--cacert", proxy.anchor, "-x", proxy.url, "\(site)/who"],

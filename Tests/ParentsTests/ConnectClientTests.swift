@@ -16,7 +16,7 @@ import Testing
     }
 
     private func client(to name: String = "a.example") -> ConnectClient {
-        ConnectClient(parent: proxy(.http, "squid.example", 3128), to: host(name), port: 443)
+        ConnectClient(parent: proxy(.http, "squid.example", 3128), to: host(name), port: 443, via: "1.0 a, 1.1 b")
     }
 
     private func waiting() -> ConnectClient {
@@ -35,10 +35,12 @@ import Testing
 
     @Test func theRequestNamesTheOriginTwice() {
         #expect(
-            text(client().request()) == "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n")
+            text(client().request())
+                == "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nVia: 1.0 a, 1.1 b\r\n\r\n")
         #expect(
             text(client(to: "::1").request(Field(text: "Basic dTpw\r\nX: y")))
-                == "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nProxy-Authorization: Basic dTpw  X: y\r\n\r\n")
+                == "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nVia: 1.0 a, 1.1 b\r\n"
+                + "Proxy-Authorization: Basic dTpw  X: y\r\n\r\n")
     }
 
     // MARK: Responses

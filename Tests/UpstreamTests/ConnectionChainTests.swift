@@ -32,12 +32,13 @@ private final class OneParent: PathSource {
         let parent = ParentProxy(.http, try HostName(canonicalizing: "127.0.0.1"), port)
         self.init(host: host, port: port) {
             ConnectTunnel(
-                parent: parent, to: name, port: 8443, limit: limit, spare: SpareBuffer(), answerer: Unanswering())
+                parent: parent, to: name, port: 8443, via: "1.1 test", limit: limit, spare: SpareBuffer(),
+                answerer: Unanswering())
         }
     }
 
     func findPaths(
-        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        to origin: Origin, _ terms: ConnectionTerms,
         completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
     ) {
         completion(.success([ConnectionPath(parent: parent, tls: nil, tunnel: makeTunnel) { _ in }]))

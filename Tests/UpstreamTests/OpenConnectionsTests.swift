@@ -18,7 +18,7 @@ import Testing
         var waiting: [(Result<[ConnectionPath], UpstreamError>) -> Void] = []
 
         func findPaths(
-            to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+            to origin: Origin, _ terms: ConnectionTerms,
             completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
         ) {
             waiting.append(completion)
@@ -32,7 +32,7 @@ import Testing
             let attempt = connector.tunnel(to: Self.origin) { _ in }
             let first = paths.waiting.count
             connector.open.networkChanged(ownAddresses: ["192.0.2.1"])
-            paths.waiting[0](.success([ConnectionPath(host: "127.0.0.1", port: 9)]))
+            paths.waiting[0](.success([ConnectionPath(host: "127.0.0.1", port: 9, mayBeLocal: false)]))
             defer { attempt.cancel() }
             return (first, paths.waiting.count)
         }.get()
@@ -52,7 +52,7 @@ import Testing
                 case .failure(let error): opened.fail(error)
                 }
             }
-            paths.waiting[0](.success([ConnectionPath(host: "127.0.0.1", port: port)]))
+            paths.waiting[0](.success([ConnectionPath(host: "127.0.0.1", port: port, mayBeLocal: false)]))
             return (NIOLoopBound(connector, eventLoop: loop), opened.futureResult)
         }.get()
         let channel = try await opened.get()

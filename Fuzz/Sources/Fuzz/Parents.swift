@@ -42,7 +42,7 @@ private let host: HostName = {
 }
 
 private func socks(_ bytes: [UInt8], step: Int, first: Int? = nil) -> [SOCKS5Client.Action] {
-    var client = SOCKS5Client(parent: proxy(.socks5h), to: host, port: 443)
+    var client = SOCKS5Client(parent: proxy(.socks5h), to: host, port: 443, via: "1.1 a")
     var actions = [client.connected()]
     var start = 0
     while start < bytes.count, client.state != .established {
@@ -69,7 +69,7 @@ private func socks(_ bytes: [UInt8], step: Int, first: Int? = nil) -> [SOCKS5Cli
 }
 
 private func connect(_ bytes: [UInt8], step: Int) -> ConnectClient.Action? {
-    var client = ConnectClient(parent: proxy(.http), to: host, port: 443)
+    var client = ConnectClient(parent: proxy(.http), to: host, port: 443, via: "1.1 a")
     client.requestSent()
     var start = 0
     while start < bytes.count {

@@ -23,7 +23,7 @@ struct ExecCommand: AsyncParsableCommand {
             Run sudo first, as in the last example; it uses root's home unless you pass --home.
 
             If the vault has a passphrase and the running `countersign serve` has it open, that runs the proxy, and \
-            nobody is asked for the passphrase. With --access-log or --allow-user, this command runs it.
+            nobody is asked for the passphrase. With --access-log, --allow-user or --allow-local, this command runs it.
 
             At its end, one line on standard error for each site whose challenge was not answered says why, and which \
             command helps.
@@ -43,6 +43,7 @@ struct ExecCommand: AsyncParsableCommand {
 
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
+    @OptionGroup var localNames: LocalNamesOption
     @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
@@ -92,6 +93,7 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.admittedAncestor = getpid()
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
+        configuration.permitsLocalNames = localNames.allowLocal
         configuration.drainSeconds = 0
         let routes = try await parents.loadedFinder(home)
         let upkeep = Task { await routes?.run() }
@@ -116,10 +118,10 @@ struct ExecCommand: AsyncParsableCommand {
     }
 
     /// A proxy in the home's running server if that has the vault open, so that nobody is asked for the passphrase. It
-    /// neither writes an access log nor admits other users.
+    /// neither writes an access log nor admits other users, and a stranger's name does not lead it to this machine.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
-            allowedUsers.allowUser.isEmpty, let server = access.server(failed: VaultAccess.opensVault)
+            allowedUsers.allowUser.isEmpty, !localNames.allowLocal, let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.
         let sites = try home.sites()

@@ -81,6 +81,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
+    @OptionGroup var localNames: LocalNamesOption
     @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
@@ -121,6 +122,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.requiresSameUser = !unsafeListen
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
+        configuration.permitsLocalNames = localNames.allowLocal
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
         let routes = try await parents.loadedFinder(home)

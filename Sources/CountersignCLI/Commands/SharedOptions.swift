@@ -82,6 +82,16 @@ struct AllowedUserOption: ParsableArguments {
     }
 }
 
+/// `--allow-local`, for commands that run a proxy.
+struct LocalNamesOption: ParsableArguments {
+    @Flag(
+        help: """
+            Let names of sites that are not listed lead to this machine or its link, such as 127.0.0.1 and \
+            169.254.169.254. (default: only addresses, localhost and names in the hosts file may)
+            """)
+    var allowLocal = false
+}
+
 /// `--spool`, for commands that run a proxy.
 struct SpoolOption: ParsableArguments {
     @Option(

@@ -39,6 +39,8 @@ package struct ConnectClient: Sendable {
     private let parent: ParentProxy
     /// The target of the request.
     package let authority: String
+    /// The value of Via.
+    private let via: String
     private var buffer: [UInt8] = []
     private var informational = 0
     private var head: ResponseHead?
@@ -46,15 +48,16 @@ package struct ConnectClient: Sendable {
     private var decoder = BodyDecoder(.none)
     private var body: [UInt8] = []
 
-    package init(parent: ParentProxy, to host: HostName, port: UInt16) {
+    package init(parent: ParentProxy, to host: HostName, port: UInt16, via: String) {
         precondition(!parent.kind.isSOCKS, "the parent does not speak HTTP")
         self.parent = parent
+        self.via = via
         authority = HostText.joined(host.text, port)
     }
 
     /// The head for the parent, which the caller sends and reports with ``requestSent()``.
     package func request(_ proxyAuthorization: (any SecretFieldValue)? = nil) -> ConnectRequest {
-        ConnectRequest(authority: authority, proxyAuthorization: proxyAuthorization)
+        ConnectRequest(authority: authority, via: via, proxyAuthorization: proxyAuthorization)
     }
 
     package mutating func requestSent() {

@@ -5,6 +5,7 @@ import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
 import CountersignSitePolicy
+import CountersignUpstream
 
 /// Reads requests one at a time. Each begins an exchange or a CONNECT.
 extension ClientConnection {
@@ -60,7 +61,7 @@ extension ClientConnection {
         }
         if let refusal = services.shared.accessLog?.refusal { return respondAndClose(refusal) }
         if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {
-            return respondAndClose(.init(status: 508, detail: "this request has already passed through this proxy"))
+            return respondAndClose(.loop("this request has already passed through this proxy"))
         }
         do throws(RequestTarget.Failure) {
             switch session.role {
@@ -68,7 +69,6 @@ extension ClientConnection {
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
                 let (route, path) = try destination(of: head)
-                try refuseLoop(route)
                 if case .refuse(let reason) = route.verdict {
                     throw RequestTarget.Failure(status: 403, detail: reason)
                 }
@@ -97,10 +97,12 @@ extension ClientConnection {
     private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
         guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT with a body") }
         let route = services.route(to: origin, for: session.process.uid)
-        try refuseLoop(route)
         phase = .connecting
         let own = services.configuration.clientToken == nil ? head.fields.value(of: .proxyAuthorization) : nil
-        let setup = ConnectSetup(client: self, route: route, clientAuthorization: own)
+        let setup = ConnectSetup(
+            client: self, route: route,
+            ConnectionTerms(
+                clientAuthorization: own, via: head.fields.values(of: .via), mayBeLocal: route.mayBeLocal))
         self.setup = setup
         setup.start()
     }
@@ -146,11 +148,6 @@ extension ClientConnection {
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
         return (route, target.path)
-    }
-
-    private func refuseLoop(_ route: Route) throws(RequestTarget.Failure) {
-        guard route.leadsBack else { return }
-        throw RequestTarget.Failure(status: 508, detail: "the target is this proxy itself")
     }
 
     /// Refuses a TRACE to a listed site, because its response would contain the credentials that the proxy adds (RFC

@@ -11,7 +11,7 @@ package struct ListeningSocket: Sendable {
     /// As `host:port` or `unix:PATH`.
     let name: String
     /// Nil for a Unix-domain socket.
-    let port: UInt16?
+    let address: SocketAddress?
     /// The socket file to remove in the end; nil if there is none, or it is the service manager's.
     let ownPath: String?
 
@@ -54,7 +54,7 @@ package struct ListeningSocket: Sendable {
         }
         self.descriptor = descriptor
         self.ownPath = ownPath
-        (name, port) = try Self.name(of: descriptor)
+        (name, self.address) = try Self.name(of: descriptor)
     }
 
     private init(inherited descriptor: Int32, isOwn: Bool) throws {
@@ -62,8 +62,8 @@ package struct ListeningSocket: Sendable {
             Self.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
         else { throw NotListening(descriptor: descriptor) }
         self.descriptor = descriptor
-        (name, port) = try Self.name(of: descriptor)
-        ownPath = isOwn && port == nil ? String(name.dropFirst("unix:".count)) : nil
+        (name, self.address) = try Self.name(of: descriptor)
+        ownPath = isOwn && address == nil ? String(name.dropFirst("unix:".count)) : nil
     }
 
     /// An inherited descriptor is not a listening stream socket.
@@ -92,7 +92,7 @@ package struct ListeningSocket: Sendable {
         return getsockopt(descriptor, SOL_SOCKET, option, &value, &length) == 0 ? value : nil
     }
 
-    private static func name(of descriptor: Int32) throws -> (String, UInt16?) {
+    private static func name(of descriptor: Int32) throws -> (String, SocketAddress?) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let isKnown = withUnsafeMutablePointer(to: &storage) { storage in
@@ -104,10 +104,10 @@ package struct ListeningSocket: Sendable {
             switch family {
             case AF_INET:
                 let address = SocketAddress(bytes.loadUnaligned(as: sockaddr_in.self))
-                return (HostText.joined(address.ipAddress ?? "", address.port ?? 0), UInt16(address.port ?? 0))
+                return (HostText.joined(address.ipAddress ?? "", address.port ?? 0), address)
             case AF_INET6:
                 let address = SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self))
-                return (HostText.joined(address.ipAddress ?? "", address.port ?? 0), UInt16(address.port ?? 0))
+                return (HostText.joined(address.ipAddress ?? "", address.port ?? 0), address)
             case AF_UNIX:
                 let path = bytes[MemoryLayout<sa_family_t>.size..<Int(length)].prefix { $0 != 0 }
                 return ("unix:\(String(decoding: path, as: UTF8.self))", nil)

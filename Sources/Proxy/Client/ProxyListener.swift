@@ -56,12 +56,14 @@ package final class ProxyListener: Sendable {
         for address in services.configuration.listeningAddresses {
             let socket = try ListeningSocket(address)
             sockets.withLockedValue { $0.append(socket) }
-            let channel = try await bootstrap(isUnix: socket.port == nil)
+            let channel = try await bootstrap(isUnix: socket.address == nil)
                 .serverChannelOption(.autoRead, value: isAccepting)
                 .withBoundSocket(socket.copy()).get()
             channels.withLockedValue { $0.append(channel) }
             names.append(socket.name)
-            if let port = socket.port { await noteOwnPort(port) }
+            if let address = socket.address {
+                for loop in loops.values { await onLoop(loop) { $0.ownListeners.add(address) } }
+            }
         }
         return names
     }
@@ -77,7 +79,7 @@ package final class ProxyListener: Sendable {
     /// The listening sockets, for a process that replaces this one: `isOwn` as for inherited ones. This process keeps
     /// them until it stops.
     package var descriptors: [(descriptor: Int32, isOwn: Bool)] {
-        sockets.withLockedValue { $0.map { ($0.descriptor, $0.port != nil || $0.ownPath != nil) } }
+        sockets.withLockedValue { $0.map { ($0.descriptor, $0.address != nil || $0.ownPath != nil) } }
     }
 
     /// Another process has the sockets now: accepts no more clients, and serves those that are there. ``stop()`` waits
@@ -147,10 +149,6 @@ package final class ProxyListener: Sendable {
         // Results that are delivered after the event loops have stopped would be lost.
         await services.leaves.finish()
         await lookups.finish()
-    }
-
-    private func noteOwnPort(_ port: UInt16) async {
-        for loop in loops.values { await onLoop(loop) { $0.ownPorts.insert(port) } }
     }
 
     @discardableResult

@@ -100,8 +100,8 @@ final class Route {
     var targetSpelling: [UInt8] = []
     /// The spelling of the last Host in a tunnel.
     var hostSpelling: [UInt8] = []
-    /// Whether the origin is this proxy itself.
-    let leadsBack: Bool
+    /// ``ConnectionTerms/mayBeLocal``
+    let mayBeLocal: Bool
     /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is in vain.
     var ignoresExpectations = false
     /// False once the route is out of date.
@@ -117,7 +117,7 @@ final class Route {
     private var learnedTicketRoute: LearnedRoute?
 
     fileprivate init(
-        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int, leadsBack: Bool,
+        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int,
         _ shared: ProxyServices, _ pool: UpstreamPool
     ) {
         self.origin = origin
@@ -126,7 +126,6 @@ final class Route {
         self.principal = principal
         self.shared = shared
         self.pool = pool
-        self.leadsBack = leadsBack
         authority = origin.authority
         verdict =
             shared.configuration.answersSites
@@ -134,6 +133,7 @@ final class Route {
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
         challenger = parent
+        mayBeLocal = own != nil || shared.configuration.permitsLocalNames
         rule = parent?.rule ?? own
         isListed = rule != nil
         sharedSession = rule?.session.flatMap { session in
@@ -282,7 +282,7 @@ struct RouteTable {
 
     /// The route to `origin` under the current policy.
     mutating func route(
-        to origin: Origin, for principal: UInt32?, _ shared: ProxyServices, _ pool: UpstreamPool, ownPorts: Set<UInt16>
+        to origin: Origin, for principal: UInt32?, _ shared: ProxyServices, _ pool: UpstreamPool
     ) -> Route {
         let policy = shared.policy
         let current = policy.version
@@ -290,10 +290,7 @@ struct RouteTable {
         version = current
         let key = Key(origin: origin, principal: principal)
         if let route = routes[key] { return route }
-        // A request to a port of this proxy on a loopback address would loop.
-        let leadsBack = ownPorts.contains(origin.port) && HostText.isThisMachine(origin.host)
-        let route = Route(
-            to: origin, for: principal, policy.current, version: current, leadsBack: leadsBack, shared, pool)
+        let route = Route(to: origin, for: principal, policy.current, version: current, shared, pool)
         // A script has not said yet whether a parent may challenge.
         guard origin.scheme == .https || shared.routes.map({ $0.knownRoute(to: origin, path: "/") != nil }) ?? true
         else {

@@ -32,7 +32,7 @@ extension ExchangeDriver {
         let chain = services.connector.connect(
             to: origin, tls: policy.originTLS, revocation: route.revocation,
             certificateSource: pin == nil || acquisition.trust.answers ? certificateSource : nil,
-            trustSource: evaluation.source
+            trustSource: evaluation.source, ConnectionTerms(mayBeLocal: route.mayBeLocal)
         ) { result in
             guard case .preparing = self.mode, self.acquisition.end(evaluation) else {
                 if case .success(let connection) = result { connection.close() }

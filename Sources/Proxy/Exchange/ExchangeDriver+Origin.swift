@@ -194,15 +194,27 @@ extension ExchangeDriver: OriginStreamDelegate {
             to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
         changes.setCookies = hiddenSetCookies(besides: response.head)
-        if connection?.forwarder != nil, response.head.status == ChallengeSource.parentProxy.status {
-            // The client may answer the parent itself.
-            let challenges = response.head.fields.values(of: .proxyAuthenticate)
-            changes.extraFields += challenges.map { ("Proxy-Authenticate", $0) }
-        }
+        if let parent = connection?.forwarder { addFields(of: parent, to: response.head, &changes) }
         if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
         }
         return changes
+    }
+
+    /// What only a parent's response has.
+    private func addFields(of parent: Origin, to response: ResponseHead, _ changes: inout ResponseChanges) {
+        switch response.status {
+        case ChallengeSource.parentProxy.status:
+            // The client may answer the parent itself.
+            let challenges = response.fields.values(of: .proxyAuthenticate)
+            changes.extraFields += challenges.map { ("Proxy-Authenticate", $0) }
+        case 508:
+            let place = HostText.joined(parent.host, parent.port)
+            let details = "behind the parent \(place), the request came back to a proxy that had forwarded it"
+            changes.extraFields.append(
+                ("Proxy-Status", ProxyStatus.value(error: "proxy_loop_detected", details: details)))
+        default: break
+        }
     }
 
     /// Whether the client may answer the response with NTLM or Negotiate through the proxy (RFC 4559 §6), on an origin

@@ -32,6 +32,11 @@ struct OwnResponse {
         ).serialized()
     }
 
+    /// The request comes back to a proxy that has forwarded it (RFC 5842 §7.2, RFC 9209 §2.3.24).
+    static func loop(_ detail: String) -> OwnResponse {
+        OwnResponse(status: 508, detail: detail, proxyError: "proxy_loop_detected")
+    }
+
     static var proxyAuthenticationRequired: OwnResponse {
         var response = OwnResponse(status: 407, detail: "the client token is missing or wrong")
         response.extraFields = [("Proxy-Authenticate", "Basic realm=\"countersign\", charset=\"UTF-8\"")]
@@ -45,6 +50,8 @@ extension OwnResponse {
         let (status, proxyError) =
             switch error.code {
             case .nameNotFound: (502, "dns_error")
+            case .localAddress: (403, "destination_ip_prohibited")
+            case .loop: (508, "proxy_loop_detected")
             case .connectFailed: (502, "destination_unavailable")
             case .connectTimedOut: (504, "connection_timeout")
             case .tunnelFailed, .tunnelInterrupted: (502, "destination_unavailable")
@@ -62,7 +69,9 @@ extension OwnResponse {
             case .ownFault: (500, "proxy_internal_error")
             }
         self.init(status: status, detail: error.detail, proxyError: proxyError)
-        guard let response = error.parentResponse, response.isChallenge else { return }
+        guard let response = error.parentResponse else { return }
+        if response.status == 508 { self = .loop(error.detail) }
+        guard response.isChallenge else { return }
         // The client may answer the parent itself.
         self.status = response.status
         extraFields = response.challengeFields.map { ("Proxy-Authenticate", $0) }

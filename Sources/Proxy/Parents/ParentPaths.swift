@@ -26,12 +26,12 @@ final class ParentPaths: PathSource {
     }
 
     func findPaths(
-        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        to origin: Origin, _ terms: ConnectionTerms,
         completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
     ) {
         // A script sees no more of an https URL, and one path stands for all of an http origin.
         if let candidates = routes.knownRoute(to: origin, path: "/") {
-            return completion(paths(candidates, to: origin, isBlind: isBlind, clientAuthorization))
+            return completion(paths(candidates, to: origin, terms))
         }
         let bound = NIOLoopBound(completion, eventLoop: services.loop)
         let own = NIOLoopBound(self, eventLoop: services.loop)
@@ -45,7 +45,7 @@ final class ParentPaths: PathSource {
             gate.execute {
                 switch found {
                 case .success(let candidates):
-                    bound.value(own.value.paths(candidates, to: origin, isBlind: isBlind, clientAuthorization))
+                    bound.value(own.value.paths(candidates, to: origin, terms))
                 case .failure(let error): bound.value(.failure(UpstreamError(.noRoute, error.detail)))
                 }
             }
@@ -53,23 +53,21 @@ final class ParentPaths: PathSource {
     }
 
     private func paths(
-        _ candidates: [CountersignParents.Route.Candidate], to origin: Origin, isBlind: Bool,
-        _ clientAuthorization: String?
+        _ candidates: [CountersignParents.Route.Candidate], to origin: Origin, _ terms: ConnectionTerms
     ) -> Result<[ConnectionPath], UpstreamError> {
         do throws(UpstreamError) {
             var paths: [ConnectionPath] = []
             let hasTLS = Self.hasTLS(candidates)
             for candidate in candidates {
                 switch candidate.hop {
-                case .direct: paths.append(ConnectionPath(host: origin.host, port: origin.port))
+                case .direct:
+                    paths.append(
+                        ConnectionPath(host: origin.host, port: origin.port, mayBeLocal: terms.mayBeLocal))
                 case .parent(let parent):
-                    guard !parent.isOurs(listeningOn: services.ownPorts) else {
-                        throw UpstreamError(
-                            .noRoute, "\(candidate.reason): the parent \(parent) is this proxy, so requests would loop")
-                    }
+                    var terms = terms
                     // What the client means for a parent with TLS is not sent without.
-                    let own = hasTLS && parent.kind != .https ? nil : clientAuthorization
-                    paths.append(try path(through: parent, to: origin, isBlind: isBlind, own))
+                    if hasTLS, parent.kind != .https { terms.clientAuthorization = nil }
+                    paths.append(try path(through: parent, to: origin, terms))
                 }
             }
             guard !paths.isEmpty else { throw UpstreamError(.noRoute, "no setting permits a way to \(origin)") }
@@ -80,7 +78,7 @@ final class ParentPaths: PathSource {
     }
 
     private func path(
-        through parent: ParentProxy, to origin: Origin, isBlind: Bool, _ clientAuthorization: String?
+        through parent: ParentProxy, to origin: Origin, _ terms: ConnectionTerms
     ) throws(UpstreamError) -> ConnectionPath {
         let host: HostName
         do throws(HostNameError) {
@@ -91,7 +89,7 @@ final class ParentPaths: PathSource {
         return ConnectionPath(
             parent: parent.site,
             tls: parent.kind == .https ? ParentTLS(parent, services.shared.policy.current.originTLS) : nil,
-            tunnel: tunnel(through: parent, to: origin, host, isBlind: isBlind, clientAuthorization)
+            tunnel: tunnel(through: parent, to: origin, host, terms)
         ) { [routes] error in
             if error == nil { routes.parentAnswered(parent) } else { routes.parentFailed(parent) }
         }
@@ -99,7 +97,7 @@ final class ParentPaths: PathSource {
 
     /// Nil for a parent that forwards requests to the origin.
     private func tunnel(
-        through parent: ParentProxy, to origin: Origin, _ host: HostName, isBlind: Bool, _ clientAuthorization: String?
+        through parent: ParentProxy, to origin: Origin, _ host: HostName, _ terms: ConnectionTerms
     ) -> (() -> any ParentTunnel)? {
         let limit = services.configuration.connector.tunnel
         if parent.kind.isSOCKS {
@@ -107,16 +105,18 @@ final class ParentPaths: PathSource {
                 let (credential, ended) = socksCredential(for: parent)
                 return SOCKSTunnel(
                     parent: parent, to: host, port: origin.port, limit: limit, credential: credential,
-                    resolver: services.connector.resolver, spare: services.spare, authenticated: ended)
+                    resolver: services.connector.resolver, mayBeLocal: terms.mayBeLocal, spare: services.spare,
+                    authenticated: ended)
             }
         }
-        guard isBlind || origin.scheme == .https else { return nil }
+        guard terms.isBlind || origin.scheme == .https else { return nil }
         return { [self] in
             ConnectTunnel(
-                parent: parent, to: host, port: origin.port, limit: limit, spare: services.spare,
+                parent: parent, to: host, port: origin.port, via: services.shared.via(after: terms.via), limit: limit,
+                spare: services.spare,
                 answerer: ParentExchange(
                     parent, authority: HostText.joined(host.text, origin.port),
-                    clientAuthorization: clientAuthorization, self, services))
+                    clientAuthorization: terms.clientAuthorization, self, services))
         }
     }
 

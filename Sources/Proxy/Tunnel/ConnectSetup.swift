@@ -29,12 +29,12 @@ final class ConnectSetup {
     /// The connection to the origin that is being opened.
     private var opening: ConnectionAttempt?
     private var identityRetry = IdentityRetry()
-    private let clientAuthorization: String?
+    private let terms: ConnectionTerms
 
-    /// `clientAuthorization` is the client's Proxy-Authorization, unless that is the token for this proxy.
-    init(client: ClientConnection, route: Route, clientAuthorization: String?) {
+    /// `terms` contain no token for this proxy.
+    init(client: ClientConnection, route: Route, _ terms: ConnectionTerms) {
         self.client = client
-        self.clientAuthorization = clientAuthorization
+        self.terms = terms
         session = client.session
         self.route = route
         services = client.services
@@ -72,7 +72,7 @@ final class ConnectSetup {
     // MARK: A blind tunnel
 
     private func tunnel() {
-        opening = services.connector.tunnel(to: origin, clientAuthorization: clientAuthorization) { result in
+        opening = services.connector.tunnel(to: origin, terms) { result in
             self.opening = nil
             guard let client = self.client else {
                 if case .success(let opened) = result { opened.channel.close(promise: nil) }
@@ -121,7 +121,7 @@ final class ConnectSetup {
             to: origin, tls: policy.originTLS, revocation: rule.revocation,
             certificateSource: CertificateRequestAnswerer.source(
                 for: rule, at: origin, services: services, client: session),
-            trustSource: evaluation.source, clientAuthorization: clientAuthorization
+            trustSource: evaluation.source, terms
         ) { result in
             self.trustEvaluation = nil
             self.opening = nil

@@ -56,6 +56,8 @@ package final class ConnectTunnel: ParentTunnel {
     let parent: ParentProxy
     let host: HostName
     let port: UInt16
+    /// The value of Via.
+    let via: String
     let limit: TimeAmount
     let answerer: any ParentAnswering
     let spare: SpareBuffer
@@ -69,9 +71,10 @@ package final class ConnectTunnel: ParentTunnel {
     }
 
     package init(
-        parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount, spare: SpareBuffer,
+        parent: ParentProxy, to host: HostName, port: UInt16, via: String, limit: TimeAmount, spare: SpareBuffer,
         answerer: any ParentAnswering
     ) {
+        self.via = via
         self.parent = parent
         self.host = host
         self.port = port
@@ -109,7 +112,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         place = tunnel.parent.authority
         limit = tunnel.limit
         output = MessageOutput(spare: tunnel.spare)
-        client = ConnectClient(parent: tunnel.parent, to: tunnel.host, port: tunnel.port)
+        client = ConnectClient(parent: tunnel.parent, to: tunnel.host, port: tunnel.port, via: tunnel.via)
     }
 
     func run(on channel: any Channel, in chain: ConnectionChain) {

@@ -25,6 +25,7 @@ package final class ConnectionAttempt {
     private let loop: any EventLoop
     private let limits: UpstreamTimeLimits
     private let resolver: OriginResolver
+    private let ownListeners: OwnListeners
     private let spare: SpareBuffer
     /// Makes the steps that follow a tunnel. The argument says whether they happen inside of TLS to a parent.
     private let makeSteps: (Bool) -> [any ConnectionStep]
@@ -43,13 +44,14 @@ package final class ConnectionAttempt {
     var ended: ((ConnectionAttempt) -> Void)?
 
     init(
-        loop: any EventLoop, limits: UpstreamTimeLimits, resolver: OriginResolver, spare: SpareBuffer,
-        makeSteps: @escaping (Bool) -> [any ConnectionStep],
+        loop: any EventLoop, limits: UpstreamTimeLimits, resolver: OriginResolver,
+        ownListeners: OwnListeners, spare: SpareBuffer, makeSteps: @escaping (Bool) -> [any ConnectionStep],
         completion: @escaping (Result<Opened, UpstreamError>) -> Void
     ) {
         self.loop = loop
         self.limits = limits
         self.resolver = resolver
+        self.ownListeners = ownListeners
         self.spare = spare
         self.makeSteps = makeSteps
         self.completion = completion
@@ -121,7 +123,10 @@ package final class ConnectionAttempt {
             self.ended(result, path)
         }
         self.chain = chain
-        chain.start(TCPStep(host: path.host, port: path.port, limit: limits.connect, resolver: resolver))
+        chain.start(
+            TCPStep(
+                host: path.host, port: path.port, limit: limits.connect, resolver: resolver,
+                mayBeLocal: path.mayBeLocal, ownListeners: ownListeners))
     }
 
     private func ended(_ result: Result<any Channel, UpstreamError>, _ path: ConnectionPath) {
@@ -177,9 +182,10 @@ package final class ConnectionAttempt {
 
 extension UpstreamError {
     /// Whether the parent cannot be used now, so that another one may be. A failure of TLS is not among the reasons:
-    /// somebody in between could cause it to have a way without TLS taken.
+    /// somebody in between could cause it to have a way without TLS taken. Nor is a loop, which is a wrong setting.
     fileprivate var isOfUnreachableParent: Bool {
         switch (step, code) {
+        case (_, .loop): false
         case (.resolve, _), (.tcp, _): true
         case (.tunnel, .tunnelFailed), (.tunnel, .tunnelTimedOut), (.tunnel, .tunnelInterrupted): true
         default: false

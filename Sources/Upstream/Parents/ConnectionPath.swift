@@ -18,11 +18,14 @@ package struct ConnectionPath {
     let forwarder: Origin?
     /// Called with whether the parent could be reached, and with the failure if not.
     let parentTried: ((UpstreamError?) -> Void)?
+    /// ``ConnectionTerms/mayBeLocal`` for the TCP peer. A parent is the person's own word.
+    let mayBeLocal: Bool
 
-    /// Directly.
-    package init(host: String, port: UInt16) {
+    /// Directly. `mayBeLocal` is as in ``ConnectionTerms``.
+    package init(host: String, port: UInt16, mayBeLocal: Bool) {
         self.host = host
         self.port = port
+        self.mayBeLocal = mayBeLocal
         tls = nil
         makeTunnel = nil
         forwarder = nil
@@ -39,6 +42,7 @@ package struct ConnectionPath {
         makeTunnel = tunnel
         forwarder = tunnel == nil ? parent : nil
         parentTried = tried
+        mayBeLocal = true
     }
 }
 
@@ -68,10 +72,8 @@ extension ParentTunnel {
 /// Knows the ways to origins. Each event loop has its own.
 package protocol PathSource: AnyObject {
     /// Calls `completion` once, at once or later on the event loop, with the ways in the order in which to try them:
-    /// at least one. `isBlind`: the connection is a client's tunnel, whatever the origin's scheme.
-    /// `clientAuthorization` is the value of the client's own Proxy-Authorization, for a parent that the proxy does not
-    /// answer.
+    /// at least one.
     func findPaths(
-        to origin: Origin, isBlind: Bool, clientAuthorization: String?,
+        to origin: Origin, _ terms: ConnectionTerms,
         completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void)
 }

@@ -15,6 +15,8 @@ package final class SOCKSTunnel: ParentTunnel {
     let limit: TimeAmount
     let credential: SOCKS5Client.Credential?
     let resolver: OriginResolver
+    /// ``ConnectionTerms/mayBeLocal``, for a name that is resolved here.
+    let mayBeLocal: Bool
     let spare: SpareBuffer
     /// Called with whether the parent accepted the user name and password, if it asked for them.
     let authenticated: (Bool) -> Void
@@ -22,7 +24,7 @@ package final class SOCKSTunnel: ParentTunnel {
 
     package init(
         parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount,
-        credential: SOCKS5Client.Credential?, resolver: OriginResolver, spare: SpareBuffer,
+        credential: SOCKS5Client.Credential?, resolver: OriginResolver, mayBeLocal: Bool, spare: SpareBuffer,
         authenticated: @escaping (Bool) -> Void
     ) {
         self.parent = parent
@@ -31,6 +33,7 @@ package final class SOCKSTunnel: ParentTunnel {
         self.limit = limit
         self.credential = credential
         self.resolver = resolver
+        self.mayBeLocal = mayBeLocal
         self.spare = spare
         self.authenticated = authenticated
     }
@@ -73,7 +76,9 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         }
         guard tunnel.parent.kind.resolvesHere, tunnel.host.kind == .name else { return begin(tunnel.host) }
         let name = tunnel.host.text
-        tunnel.resolver.firstAddress(of: name, port: Int(tunnel.port)).assumeIsolated().whenComplete { result in
+        let address = tunnel.resolver.firstAddress(
+            of: name, port: Int(tunnel.port), mayBeLocal: tunnel.mayBeLocal)
+        address.assumeIsolated().whenComplete { result in
             guard self.chain != nil else { return }
             switch result {
             case .success(let address):
@@ -81,6 +86,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
                     return self.fail(UpstreamError(.tunnelRefused, "\(name) has no address"))
                 }
                 self.begin(host)
+            case .failure(let error as UpstreamError) where error.code == .localAddress: self.fail(error)
             case .failure(let error): self.fail(UpstreamError(.tunnelRefused, "\(name): \(error)"))
             }
         }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a connection to an origin is for, apart from the origin.
+package struct ConnectionTerms: Sendable {
+    /// The connection is a client's tunnel, whatever the origin's scheme.
+    package var isBlind = false
+    /// The value of the client's own Proxy-Authorization, for a parent that the proxy does not answer.
+    package var clientAuthorization: String?
+    /// The values of Via in the client's CONNECT (RFC 9110 §7.6.3), which a parent gets, too.
+    package var via: [String] = []
+    /// Whether the origin's name may lead to this machine or its link: the site is listed, or the person has permitted
+    /// it. An address or `localhost` always may.
+    package var mayBeLocal = false
+
+    package init(clientAuthorization: String? = nil, via: [String] = [], mayBeLocal: Bool = false) {
+        self.clientAuthorization = clientAuthorization
+        self.via = via
+        self.mayBeLocal = mayBeLocal
+    }
+}
