@@ -23,7 +23,8 @@ import Testing
     /// The Cookie field of a request whose client has sent `own`.
     private static func sent(_ hidden: HiddenCookies, own: [String] = []) -> [String] {
         let remaining = hidden.remaining(of: own.map { Array($0.utf8)[...] })
-        return remaining.map { String(decoding: $0, as: UTF8.self) } + hidden.cookies.map { "\($0.name)=\($0.value.utf8Text ?? "?")" }
+        return remaining.map { String(decoding: $0, as: UTF8.self) }
+            + hidden.cookies.map { "\($0.name)=\($0.value.utf8Text ?? "?")" }
     }
 
     private static func lines(_ hidden: HiddenCookies, besides own: [String] = []) -> [String] {
