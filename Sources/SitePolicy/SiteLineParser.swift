@@ -49,6 +49,9 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.sessionFault(at: pattern, publicSuffixes) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
+        if problems.isEmpty, let fault = options.pagesFault() {
+            problem(at: fault.column, fault.message, hint: fault.hint)
+        }
         if problems.isEmpty, let fault = options.brokerFault(at: pattern) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }

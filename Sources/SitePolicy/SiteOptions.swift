@@ -25,6 +25,7 @@ struct SiteOptions {
         case revocation
         case session
         case cookies
+        case crossSite = "cross-site"
     }
 
     /// The column of `plaintext=yes`.
@@ -40,10 +41,13 @@ struct SiteOptions {
     private var servicePrincipalName: String?
     private var delegatesByPolicy = false
     private var preempts = true
-    private var intercepts = true
+    private(set) var intercepts = true
     private var revocation = RevocationCheck.soft
     private var group: (name: String, column: Int)?
     private var cookies: (names: [String], column: Int)?
+    private var crossSite: [PageOrigin] = []
+    /// The column of `cross-site=`.
+    var pagesColumn: Int? { seen[.crossSite] }
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -82,6 +86,7 @@ struct SiteOptions {
         case .revocation: revocation = try value.revocation()
         case .session: group = (try value.group(), word.column)
         case .cookies: cookies = (try value.cookies(), word.column)
+        case .crossSite: crossSite = try Self.pages(in: value.text, at: value.column)
         }
     }
 
@@ -120,7 +125,7 @@ struct SiteOptions {
     /// The fault of an option that has no effect for a parent proxy, once all words are read.
     func proxyFault(at pattern: SitePattern) -> Fault? {
         guard pattern.scheme == .proxy else { return nil }
-        for name in [Name.identity, .intercept, .revocation] {
+        for name in [Name.identity, .intercept, .revocation, .crossSite] {
             guard let column = seen[name] else { continue }
             return Fault(
                 column: column, message: "\(name.rawValue)= has no effect for a parent proxy",
@@ -171,6 +176,7 @@ struct SiteOptions {
         rule.preempts = preempts
         rule.intercepts = intercepts
         rule.revocation = revocation
+        rule.crossSite = crossSite
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
     }
@@ -189,6 +195,7 @@ struct SiteOptions {
         case .revocation: "require"
         case .session: "corp"
         case .cookies: "NAME,NAME"
+        case .crossSite: "https://app.corp.example"
         }
     }
 

@@ -39,6 +39,8 @@ package struct SiteRule: Equatable, Sendable {
     /// What to do about the revocation status of the site's certificate.
     package var revocation = RevocationCheck.soft
 
+    /// The pages of other sites whose requests may be answered.
+    package var crossSite: [PageOrigin] = []
     /// The group that shares the site's session, and the names of the cookies that make it up; nil for none.
     package var session: SharedSessionRule?
 

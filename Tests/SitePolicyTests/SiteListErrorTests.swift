@@ -75,6 +75,51 @@ import Testing
         ("*.a.example session=c cookies=a", 13, "session= is for one host", "its own line"),
         ("co.uk session=c cookies=a", 7, "anybody can register names below co.uk", "the host"),
         ("a.example session=c cookies=a intercept=no", 11, "session= has no effect with intercept=no", "remove one"),
+        // Pages of other sites.
+        ("a.example cross-site=", 11, #"the option "cross-site" has no value"#, "https://app.corp.example"),
+        (
+            "a.example cross-site=app.corp.example", 22,
+            #"cross-site=: "app.corp.example" does not begin with https://"#, "with its scheme"
+        ),
+        (
+            "a.example cross-site=https://b.example,https://c.example/x", 40,
+            #"cross-site=: something follows the host in "https://c.example/x""#, "no path"
+        ),
+        (
+            "a.example cross-site=https://b.example/", 22,
+            #"cross-site=: something follows the host in "https://b.example/""#, nil
+        ),
+        ("a.example cross-site=https://b.example,", 40, "an origin is missing", "cross-site=https://app"),
+        ("a.example cross-site=null", 22, "null stands for every page without an origin", "name the origins"),
+        ("a.example cross-site=*", 22, #"cross-site= has no wildcards: "*""#, "each origin"),
+        (
+            "a.example cross-site=https://*.b.example", 22, #"cross-site= has no wildcards: "https://*.b.example""#,
+            "each origin"
+        ),
+        (
+            "a.example cross-site=https://b.example,HTTPS://B.example:443", 40,
+            #"the page "https://b.example" is given twice"#, "keep one"
+        ),
+        (
+            "a.example cross-site=https://b.example:0", 22, #"cross-site=: "0" is not a port from 1 to 65535"#,
+            "leave out the port"
+        ),
+        (
+            "a.example cross-site=https://u@b.example", 22,
+            #"cross-site=: a user name is not allowed in "u@b.example""#, "no user name"
+        ),
+        (
+            "a.example cross-site=https://b.example cross-site=https://c.example", 40,
+            #"the option "cross-site" is given twice"#, nil
+        ),
+        (
+            "a.example cross-site=https://b.example intercept=no", 11, "cross-site= has no effect with intercept=no",
+            "remove one"
+        ),
+        (
+            "proxy://p.example:3128 cross-site=https://b.example", 24, "cross-site= has no effect for a parent proxy",
+            "remove"
+        ),
         // Sites.
         ("https://user@a.example", 1, #"a user name is not allowed in "user@a.example""#, "credential set"),
         (

@@ -213,6 +213,7 @@ extension Explanation: CustomStringConvertible {
             text +=
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
+        if let pagesText { text += "cross-site   \(pagesText)\n" }
         if !route.isEmpty { text += "route        \(route.sentence)\n" }
         if let interceptionText { text += "anchors      \(interceptionText)\n" }
         if let broker { text += "broker       \(Self.cell(broker))\n" }
@@ -232,6 +233,14 @@ extension Explanation: CustomStringConvertible {
             ])
         }
         return text + "\n" + TextTable(rows: rows).text
+    }
+
+    /// The pages of other origins that the site's line permits; nil for none.
+    package var pagesText: String? {
+        guard let pages = rule?.crossSite, !pages.isEmpty, handling == .intercept || handling == .forward else {
+            return nil
+        }
+        return pages.map(\.description).joined(separator: ", ") + ": pages of these may use the site"
     }
 
     /// The handling as a sentence.
@@ -283,6 +292,7 @@ extension Explanation: Encodable {
         case session, group, cookies
         case broker
         case route, anchors
+        case crossSite = "cross-site"
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -296,6 +306,7 @@ extension Explanation: Encodable {
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
             if handling == .intercept { try nested.encode(rule.revocation.rawValue, forKey: .revocation) }
+            if !rule.crossSite.isEmpty { try nested.encode(rule.crossSite.map(\.description), forKey: .crossSite) }
             if let session = rule.session, handling == .intercept {
                 var own = nested.nestedContainer(keyedBy: Key.self, forKey: .session)
                 try own.encode(session.group, forKey: .group)

@@ -152,6 +152,13 @@ private struct ListedSite: Encodable {
     let preempt: Bool
     let intercept: Bool
     let revocation: String
+    let crossSite: [String]?
+
+    private enum CodingKeys: String, CodingKey {
+        case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
+            intercept, revocation
+        case crossSite = "cross-site"
+    }
 
     init(_ rule: SiteRule) {
         site = rule.pattern.description
@@ -167,6 +174,7 @@ private struct ListedSite: Encodable {
         preempt = rule.preempts
         intercept = rule.intercepts
         revocation = rule.revocation.rawValue
+        crossSite = rule.crossSite.isEmpty ? nil : rule.crossSite.map(\.description)
     }
 }
 
@@ -185,6 +193,7 @@ extension SiteRule {
         if !preempts { words.append("preempt=no") }
         if !intercepts { words.append("intercept=no") }
         if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
+        if !crossSite.isEmpty { words.append("cross-site=\(crossSite.map(\.description).joined(separator: ","))") }
         return words.joined(separator: " ")
     }
 }

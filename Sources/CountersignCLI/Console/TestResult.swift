@@ -16,6 +16,8 @@ struct TestResult: Encodable {
     let handling: String
     /// The first check.
     let listed: String
+    /// The pages of other origins that the site's line permits; nil for none.
+    let crossSite: String?
     /// The second and third check; nil if the site did not challenge.
     let permitted: String?
     let credential: String?
@@ -39,6 +41,7 @@ struct TestResult: Encodable {
     private enum CodingKeys: String, CodingKey {
         case site, route, handling, listed, permitted, credential, trust, revocation, challenges, answered, rejected,
             status, error, next
+        case crossSite = "cross-site"
         case isGood = "ok"
     }
 
@@ -53,6 +56,7 @@ struct TestResult: Encodable {
         route = "direct"
         handling = explanation.handlingText
         listed = Self.text(explanation.site)
+        crossSite = explanation.pagesText
         status = response.status
         challenges = response.values(of: "www-authenticate")
         let refusal = response.values(of: "proxy-status").first
@@ -122,6 +126,7 @@ struct TestResult: Encodable {
     /// One line per field.
     var text: String {
         var rows = [["site", site], ["route", "\(route), \(handling)"], ["listed", listed]]
+        if let crossSite { rows.append(["cross-site", crossSite]) }
         rows.append(["permitted", permitted ?? "not checked"])
         rows.append(["credential", credential ?? "not checked"])
         if let trust { rows.append(["trust", trust]) }
