@@ -12,6 +12,8 @@ package struct ResponseForwarding: Sendable {
     /// Removes WWW-Authenticate and Authentication-Info, because the proxy has answered the challenge and not the
     /// client.
     package var dropsAuthentication = false
+    /// Removes Access-Control-Allow-Origin: no page of another origin may read the response.
+    package var dropsAllowOrigin = false
     /// Names must be tokens. Control characters in values become spaces, octets beyond ASCII become `?`.
     package var extraFields: [(String, String)]
     /// The values of further Set-Cookie lines. Control characters become spaces.
@@ -62,7 +64,9 @@ extension ResponseHead {
                 case .countersignTrust: false
                 case .wwwAuthenticate, .authenticationInfo: !forwarding.dropsAuthentication
                 case .proxyStatus: ProxyStatus.renamed(fields.value(of: line)) == nil
-                case .other, .foldedFraming: !removes || !options.name(line.name, in: fields)
+                case .other, .foldedFraming:
+                    (!removes || !options.name(line.name, in: fields))
+                        && !(forwarding.dropsAllowOrigin && fields.isAllowOrigin(line))
                 default: !line.known.isHopByHop
                 }
             }

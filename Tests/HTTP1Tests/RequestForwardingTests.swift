@@ -215,6 +215,18 @@ import Testing
         #expect(parsed.consumedBytes == octets(once).count)
         #expect(try forward(once) == once)
     }
+
+    /// Whether the proxy looks closer at what causes a request.
+    @Test(arguments: [
+        ("User-Agent: curl/8\r\nAccept: */*", false), ("", false), ("Sec-Fetch-Dest: empty", false),
+        ("User-Agent: Mozilla/5.0 (X11)", true), ("user-agent: Mozilla/", true), ("User-Agent: Mozilla", false),
+        ("X-Agent-10: Mozilla/5.0", false), ("ORIGIN: null", true), ("referer:a", true), ("Sec-Fetch-Site: none", true),
+        ("Sec-Fetch-Mode: cors", true), ("Origin2: a", false), ("Accept: Mozilla/5.0", false),
+    ])
+    func browsersNameTheCauseOfARequest(field: String, expected: Bool) throws {
+        let text = "GET / HTTP/1.1\r\nHost: a\r\n\(field)\(field.isEmpty ? "" : "\r\n")\r\n"
+        #expect(try #require(try readRequest(text)).head.fields.mayNameCause == expected)
+    }
 }
 
 private struct FieldText: SecretFieldValue {

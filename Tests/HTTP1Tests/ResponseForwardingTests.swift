@@ -27,6 +27,34 @@ import Testing
                 + "Proxy-Status: countersign; details=\"a\"\r\nVia: 1.1 countersign\r\n\r\n")
     }
 
+    @Test func pagesOfOtherOriginsAreKeptOut() throws {
+        let response =
+            "HTTP/1.1 200 OK\r\nA: 1\r\naccess-control-ALLOW-origin: *\r\nAccess-Control-Allow-Credentials: true\r\n"
+            + "Access-Control-Allow-Origin:null\r\nB: 2\r\n"
+        let kept =
+            "HTTP/1.1 200 OK\r\nA: 1\r\nAccess-Control-Allow-Credentials: true\r\nB: 2\r\nContent-Length: 0\r\n\r\n"
+        #expect(try forward("\(response)\r\n", .length(0)) { $0.dropsAllowOrigin = true } == kept)
+        #expect(try forward("\(response)\r\n", .length(0)) == "\(response)Content-Length: 0\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        ("Access-Control-Allow-Origin: https://a\r\nAccess-Control-Allow-Credentials: true", true),
+        ("access-control-allow-origin:https://a\r\nACCESS-CONTROL-ALLOW-CREDENTIALS:true", true),
+        ("Access-Control-Allow-Origin: https://a\r\nAccess-Control-Allow-Credentials: True", false),
+        ("Access-Control-Allow-Origin: https://a, https://a\r\nAccess-Control-Allow-Credentials: true", false),
+        ("Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Credentials: true", false),
+        ("Access-Control-Allow-Origin: https://a", false), ("Access-Control-Allow-Credentials: true", false),
+        (
+            "Access-Control-Allow-Origin: https://a\r\nAccess-Control-Allow-Credentials: true\r\n"
+                + "Access-Control-Allow-Origin: https://a",
+            false
+        ),
+    ])
+    func anOriginIsPermittedByItsExactName(fields: String, expected: Bool) throws {
+        let head = try #require(try readResponse("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n")).head
+        #expect(head.fields.allowsCredentials(to: "https://a") == expected)
+    }
+
     @Test(arguments: [
         "Connection: close", "Proxy-Connection: close", "Keep-Alive: timeout=5", "TE: trailers", "Trailer: X-Sum",
         "Transfer-Encoding: chunked", "Content-Length: 5", "Upgrade: TLS/1.3", "Proxy-Authenticate: Basic",
