@@ -47,7 +47,7 @@ package final class Policy: Sendable {
     package let generation: UInt64
     /// Whether any credential is stored for one origin alone. If not, requests need not compute the name of such a
     /// credential.
-    private let hasCredentialsOfOrigins: Bool
+    package let hasCredentialsOfOrigins: Bool
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
@@ -97,6 +97,11 @@ package final class Policy: Sendable {
         guard case .open(let credentials, let tokens, _) = enrolled else { return nil }
         return credentials[name].map { .password($0) } ?? tokens[name].map { .token($0) }
             ?? principals[name].map { .principal($0) }
+    }
+
+    /// Whether there are client identities.
+    package var hasIdentities: Bool {
+        if case .open(_, _, let identities) = enrolled { !identities.isEmpty } else { false }
     }
 
     /// Whether a credential is the access token of a sign-in.

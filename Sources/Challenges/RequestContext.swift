@@ -15,6 +15,9 @@ package struct RequestContext: Sendable {
     package var plaintextPermitted: Bool
     /// Whether the client sent an authorization field of its own. If so, nothing of ours is sent.
     package var clientAuthorizes: Bool
+    /// Why nothing is sent because of what causes the request, such as a page of another origin; nil if nothing speaks
+    /// against it.
+    package var foreignCause: String?
     /// Whether the origin's certificate was verified, or the site is http. False if the caller continued although
     /// verification failed.
     package var originTrusted: Bool
@@ -60,13 +63,14 @@ package struct RequestContext: Sendable {
     package var servicePrincipalName: String { configuredServicePrincipalName ?? "HTTP/\(origin.host)" }
 
     /// Whether a check fails before anything is sent.
-    var isRefused: Bool { !site.passed || !originTrusted || clientAuthorizes }
+    var isRefused: Bool { !site.passed || !originTrusted || clientAuthorizes || foreignCause != nil }
 
     /// The result of the checks, if one of them fails before anything is sent.
     var refusal: ThreeChecks? {
         guard isRefused else { return nil }
         guard site.passed else { return ThreeChecks(site: site) }
         guard originTrusted else { return ThreeChecks(site: .no("the origin's certificate is not trusted")) }
+        if let foreignCause, !clientAuthorizes { return ThreeChecks(site: site, challenge: .no(foreignCause)) }
         return ThreeChecks(site: site, challenge: .no("the client sent its own \(source.authorizationField)"))
     }
 

@@ -25,7 +25,7 @@ package struct HiddenCookies {
     /// the request went over TLS. `cause` is why the client has sent the request.
     package mutating func received(
         _ fields: [ArraySlice<UInt8>], _ reader: SetCookieReader, path: some Collection<UInt8>, isSecure: Bool,
-        cause: RequestCause
+        cause: CookieCause
     ) {
         let path = path.prefix { $0 != UInt8(ascii: "?") }
         for field in fields {

@@ -9,7 +9,7 @@ import Testing
     private static let path = Array("/app/page?q=/other".utf8)
 
     private static func hidden(
-        _ responses: [[String]], isSecure: Bool = true, cause: RequestCause = .direct
+        _ responses: [[String]], isSecure: Bool = true, cause: CookieCause = .sameSite
     ) -> HiddenCookies {
         var hidden = HiddenCookies()
         let reader = SetCookieReader(host: "www.corp.example", names: nil, now: 1000) { $0 == "example" }
@@ -35,7 +35,7 @@ import Testing
         let field: String
         var isSent = true
         var isSecure = true
-        var cause = RequestCause.direct
+        var cause = CookieCause.sameSite
         var testDescription: String { field }
     }
 
@@ -62,9 +62,9 @@ import Testing
         Row(field: "k=1; Secure", isSent: false, isSecure: false),
         Row(field: "__Host-k=1; Secure; Path=/", isSent: false, isSecure: false),
         // What a page of another site causes.
-        Row(field: "k=1; SameSite=Strict", isSent: false, cause: .navigation(isSameSite: false, isSafe: true)),
-        Row(field: "k=1; SameSite=Lax", cause: .navigation(isSameSite: false, isSafe: true)),
-        Row(field: "k=1; SameSite=Lax", isSent: false, cause: .foreign),
+        Row(field: "k=1; SameSite=Strict", isSent: false, cause: .crossSite(isSafeNavigation: true)),
+        Row(field: "k=1; SameSite=Lax", cause: .crossSite(isSafeNavigation: true)),
+        Row(field: "k=1; SameSite=Lax", isSent: false, cause: .crossSite(isSafeNavigation: false)),
         Row(field: "k=1; Partitioned; Secure", isSent: false), Row(field: "k=1; SameSite=None", isSent: false),
     ])
     func theAnswerHasTheCookiesThatABrowserWouldSend(_ row: Row) {

@@ -25,7 +25,7 @@ import Testing
     }
 
     private static func names(
-        _ session: SharedSession, path: String = "/am?x", cause: RequestCause = .direct, sent: [String] = [],
+        _ session: SharedSession, path: String = "/am?x", cause: CookieCause = .sameSite, sent: [String] = [],
         at time: Int64 = now
     ) -> [String] {
         session.cookies(
@@ -94,64 +94,13 @@ import Testing
 
     /// What a request of this cause gets of cookies with None, Lax, Strict and no SameSite.
     @Test(arguments: [
-        (cause("none", "navigate", "document"), "none lax strict unspecified"),
-        (cause("same-origin", "cors", "empty"), "none lax strict unspecified"),
-        (cause(nil, nil, nil), "none lax strict unspecified"),
-        (cause(nil, nil, nil, origin: "https://login.example"), "none lax strict unspecified"),
-        (cause(nil, nil, nil, origin: "https://evil.example"), ""), (cause(nil, nil, nil, origin: "null"), ""),
-        (cause("same-site", "navigate", "document"), "none lax strict unspecified"),
-        (cause("same-site", "cors", "empty"), ""), (cause("same-site", "no-cors", "image"), ""),
-        (cause("cross-site", "navigate", "document"), "none lax unspecified"),
-        (cause("cross-site", "navigate", "document", isSafe: false), "none"),
-        (cause("cross-site", "navigate", "iframe"), ""), (cause("same-site", "navigate", "iframe"), ""),
-        (cause("none", "navigate", "iframe"), ""), (cause("cross-site", "no-cors", "object"), ""),
-        (cause("same-origin", "navigate", "frame"), "none lax strict unspecified"),
-        (cause("cross-site", "cors", "empty"), ""), (cause("cross-site", "no-cors", "script"), ""),
-        (cause("cross-site", "websocket", "websocket"), ""),
-        (cause("nonsense", "navigate", "document"), "none lax unspecified"),
-        (cause("nonsense", nil, nil), ""),
+        (CookieCause.sameSite, "none lax strict unspecified"),
+        (.crossSite(isSafeNavigation: true), "none lax unspecified"), (.crossSite(isSafeNavigation: false), "none"),
     ])
-    func sameSiteAndTheCauseDecide(cause: RequestCause, expected: String) {
+    func sameSiteAndTheCauseDecide(cause: CookieCause, expected: String) {
         let session = Self.session(
             Self.cookie("none", sameSite: .none), Self.cookie("lax", sameSite: .lax),
             Self.cookie("strict", sameSite: .strict), Self.cookie("unspecified"))
         #expect(Self.names(session, cause: cause).joined(separator: " ") == expected)
-    }
-
-    private static func cause(
-        _ site: String?, _ mode: String?, _ destination: String?, origin: String? = nil, isSafe: Bool = true
-    ) -> RequestCause {
-        cause(
-            [
-                "sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": destination, "origin": origin,
-            ].compactMapValues(\.self), isSafe: isSafe)
-    }
-
-    private static func cause(_ fields: [String: String], isSafe: Bool = true) -> RequestCause {
-        RequestCause(isSafe: isSafe, ownOrigin: "https://login.example") { fields[$0] }
-    }
-
-    @Test(arguments: [
-        ("sec-purpose", "prefetch", "cross-site", false), ("sec-purpose", "Prefetch;prerender", "same-site", false),
-        ("purpose", "prefetch", "cross-site", false), ("sec-purpose", "other", "cross-site", true),
-        ("sec-purpose", "prefetch", "same-origin", true), ("sec-purpose", "prefetch", "none", true),
-    ])
-    func aPageOfAnotherOriginCannotPrefetch(field: String, value: String, site: String, usesSession: Bool) {
-        let cause = Self.cause([
-            "sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", field: value,
-        ])
-        #expect(cause.usesSession == usesSession)
-    }
-
-    @Test(arguments: [
-        (["referer": "https://evil.example/"], false), (["referer": "https://login.example.evil.example/"], false),
-        (["referer": "https://login.example:8443/"], false), (["referer": "https://login.example/am?x"], true),
-        (["referer": "https://login.example"], true), (["user-agent": "curl/8"], true),
-        (["user-agent": "Mozilla/5.0 (X11)"], false),
-        (["user-agent": "Mozilla/5.0 (X11)", "origin": "https://login.example"], false),
-        (["user-agent": "Mozilla/5.0 (X11)", "sec-fetch-site": "none"], true),
-    ])
-    func withoutMetadataTheOtherFieldsDecide(fields: [String: String], isDirect: Bool) {
-        #expect((Self.cause(fields) == .direct) == isDirect)
     }
 }

@@ -96,7 +96,13 @@ import Testing
             stage.broker.requests == [
                 .init(url: "https://login.microsoftonline.com/common", hasNonce: false, account: Self.account)
             ])
-        #expect(try stage.request(fields, method: "POST").received.contains(Self.field))
+    }
+
+    @Test(arguments: ["", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: cross-site\r\n"])
+    func aFormGetsNoHeader(site: String) throws {
+        let stage = try Stage()
+        let received = try stage.request(site + Self.navigation, method: "POST").received
+        #expect(received.hasPrefix("POST /common") && !received.contains("jwt") && stage.broker.requests == [])
     }
 
     @Test(arguments: [
@@ -106,6 +112,7 @@ import Testing
         "\(navigation)Purpose: prefetch\r\n", "Sec-Fetch-Mode: cors\r\n\(navigation)",
         "\(navigation)Sec-Fetch-Dest: image\r\n", "\(navigation)Authorization: Bearer own\r\n",
         "\(navigation)X-MS-RefreshTokenCredential: own\r\n", "User-Agent: curl/8\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n",
     ])
     func noOtherRequestGetsIt(fields: String) throws {
         let stage = try Stage()

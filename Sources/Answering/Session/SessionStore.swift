@@ -58,7 +58,7 @@ package final class SessionStore: Sendable {
     /// Takes the named cookies from the Set-Cookie fields of a response of the session's host. `path`, `cause` and the
     /// cookies in `sent` are the request's; a change that they do not permit is ignored.
     package func received(
-        _ fields: [ArraySlice<UInt8>], named names: [String], path: ArraySlice<UInt8>, cause: RequestCause = .direct,
+        _ fields: [ArraySlice<UInt8>], named names: [String], path: ArraySlice<UInt8>, cause: CookieCause = .sameSite,
         sent: SentCookies = SentCookies(), for key: SharedSession.Key, now: Int64
     ) {
         let reader = SetCookieReader(host: key.host, names: names, now: now, isPublicSuffix: isPublicSuffix)

@@ -30,6 +30,7 @@ extension ClientConnection: ExchangeClient {
             extraFields: changes.extraFields)
         forwarding.dropsAuthentication = changes.dropsAuthentication
         forwarding.setCookies = changes.setCookies
+        forwarding.dropsAllowOrigin = changes.dropsAllowOrigin
         output.write(about: response.head.forwardedSize) { response.head.write(forwarding, into: $0) }
     }
 

@@ -92,9 +92,11 @@ final class ClientSession {
 
     // MARK: Connections of this client alone
 
-    /// Takes a reusable connection for `slot`.
-    func boundConnection(for slot: UpstreamPool.Slot) -> OriginConnection? {
-        guard !bound.isEmpty, let connection = bound.take(for: slot.key) else { return nil }
+    /// Takes a reusable connection for `slot`. `withholdsIdentity`: only one on which no client identity was shown.
+    func boundConnection(for slot: UpstreamPool.Slot, _ withholdsIdentity: Bool = false) -> OriginConnection? {
+        guard !bound.isEmpty else { return nil }
+        if withholdsIdentity, bound.connection(for: slot.key)?.hasShownIdentity == true { return nil }
+        guard let connection = bound.take(for: slot.key) else { return nil }
         if connection.isReusable { return connection }
         connection.close()
         return nil

@@ -139,9 +139,7 @@ final class Route {
         sharedSession = rule?.session.flatMap { session in
             let key = SharedSession.Key(group: session.group, host: origin.host)
             guard !policy.withheldSessions.contains(key) else { return nil }
-            return SharedSessionUse(
-                key: key, names: session.cookies,
-                origin: "\(origin.scheme.rawValue)://\(origin.authority)", store: shared.sessions)
+            return SharedSessionUse(key: key, names: session.cookies, store: shared.sessions)
         }
         announcesDevice =
             rule.map { rule in
@@ -197,6 +195,13 @@ final class Route {
             case .useCredential = credentialDecision
         else { return false }
         return true
+    }()
+
+    /// Whether the origin may get anything of the person's, so that it matters which page causes a request.
+    private(set) lazy var hasCredential: Bool = {
+        guard let rule, challenger == nil else { return false }
+        return answersChallenges || sharedSession != nil || brokerUse != nil || policy.hasCredentialsOfOrigins
+            || rule.answer.contains(.certificate) && policy.hasIdentities
     }()
 
     /// The credential for a challenge of `space`: one that is stored for the space alone and was not rejected

@@ -44,15 +44,18 @@ struct ConnectionAcquisition {
     /// An open connection that the exchange may use, and the outcome under which it was opened.
     ///
     /// `isFresh`: nothing has been sent, so that the outcome may still change. `usesPool`: connections that are not
-    /// this client's own will do. Mutating, because Swift copies a property's value for a call that is not. The copy
-    /// took 280 instructions per request.
+    /// this client's own will do. `usesBound`: those that are this client's own will do, unless `withholdsIdentity` and
+    /// a client identity was shown on them. Mutating, because Swift copies a property's value for a call that is not.
+    /// The copy took 280 instructions per request.
     mutating func openConnection(
         _ route: Route, _ session: ClientSession, _ services: LoopServices, isFresh: Bool, mayBeAnswered: Bool,
-        usesPool: Bool
+        usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
     ) -> (connection: OriginConnection, outcome: TrustOutcome)? {
         let usesPool = usesPool && !hasRetried
         if trust.isInForce(at: route.origin, services.shared.policy, now: services.shared.wallClock),
-            let connection = Self.open(slot, under: trust, route, session, services, usesPool: usesPool)
+            let connection = Self.open(
+                slot, under: trust, route, session, services, usesPool: usesPool, usesBound: usesBound,
+                withholdsIdentity: withholdsIdentity)
         {
             return (connection, trust)
         }
@@ -60,9 +63,10 @@ struct ConnectionAcquisition {
         for outcome in otherOutcomes(route, session, services)
         where outcome.isInForce(at: route.origin, services.shared.policy, now: services.shared.wallClock) {
             let slot = route.slot(under: outcome, mayBeAnswered: mayBeAnswered)
-            if let connection = Self.open(slot, under: outcome, route, session, services, usesPool: usesPool) {
-                return (connection, outcome)
-            }
+            let connection = Self.open(
+                slot, under: outcome, route, session, services, usesPool: usesPool, usesBound: usesBound,
+                withholdsIdentity: withholdsIdentity)
+            if let connection { return (connection, outcome) }
         }
         return nil
     }
@@ -81,10 +85,10 @@ struct ConnectionAcquisition {
 
     private static func open(
         _ slot: UpstreamPool.Slot, under outcome: TrustOutcome, _ route: Route, _ session: ClientSession,
-        _ services: LoopServices, usesPool: Bool
+        _ services: LoopServices, usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
     ) -> OriginConnection? {
         guard
-            let connection = session.boundConnection(for: slot)
+            let connection = (usesBound ? session.boundConnection(for: slot, withholdsIdentity) : nil)
                 ?? (usesPool && outcome.isShared ? slot.lease(now: services.now) : nil)
         else { return nil }
         guard outcome.decider == .delegate else { return connection }

@@ -76,6 +76,8 @@ struct ResponseChanges {
     let via: ViaField
     /// Leaves out WWW-Authenticate and Authentication-Info, because the proxy answered the challenge itself.
     var dropsAuthentication = false
+    /// Leaves out Access-Control-Allow-Origin, because a credential of ours is behind the response.
+    var dropsAllowOrigin = false
     var extraFields: [(String, String)] = []
     /// The values of Set-Cookie in responses that the client did not get.
     var setCookies: [ArraySlice<UInt8>] = []

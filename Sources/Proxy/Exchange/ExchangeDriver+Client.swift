@@ -49,6 +49,7 @@ extension ExchangeDriver {
         var added: [AddedField] = []
         if route.announcesDevice { added += deviceFields }
         if route.brokerUse != nil { added += brokerFields }
+        if let foreignCause, cookies != nil || !added.isEmpty { foreignCause.addedSecret = true }
         var target = path
         if connection?.forwarder != nil {
             target = absoluteTarget

@@ -10,7 +10,8 @@ extension ExchangeDriver {
     func acquire(_ step: Step) {
         dropConnection()
         let open = acquisition.openConnection(
-            route, session, services, isFresh: isFresh, mayBeAnswered: mayBeAnswered, usesPool: !clientBindsConnection)
+            route, session, services, isFresh: isFresh, mayBeAnswered: mayBeAnswered, usesPool: !clientBindsConnection,
+            usesBound: !withholdsCredential || clientBindsConnection, withholdsIdentity: withholdsCredential)
         if let open { return use(open.connection, open.outcome, for: step) }
         connect(step)
     }
@@ -44,7 +45,7 @@ extension ExchangeDriver {
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
                     self.loseAnswer(.unanswered)
-                    self.respond(evaluation.refusal(after: error))
+                    self.respond(self.explained(evaluation.refusal(after: error)))
                 }
                 if !self.waitsForIdentity(after: error, step, giveUp: giveUp) { giveUp() }
             case .success(let connection):
@@ -128,10 +129,11 @@ extension ExchangeDriver {
     }
 
     private var certificateSource: OriginConnection.CertificateSource? {
-        rule.map {
-            CertificateRequestAnswerer.source(for: $0, at: origin, services: services, client: session) {
-                [weak self] in self?.acquisition.trust
-            }
+        rule.map { rule in
+            certificateDecliner(rule)
+                ?? CertificateRequestAnswerer.source(for: rule, at: origin, services: services, client: session) {
+                    [weak self] in self?.acquisition.trust
+                }
         }
     }
 

@@ -25,11 +25,9 @@ extension ExchangeDriver {
 
     /// A request whose challenge is answered may have the cookies of that challenge. If its browser says that another
     /// site is behind it, `SameSite` counts.
-    private var causeOfCookies: RequestCause {
-        guard value("sec-fetch-site") != nil else { return .direct }
-        return RequestCause(
-            isSafe: head.method == .get || head.method == .head,
-            ownOrigin: "\(origin.scheme.rawValue)://\(origin.authority)", field: value)
+    private var causeOfCookies: CookieCause {
+        guard let foreignCause else { return .sameSite }
+        return foreignCause.cause.cookies(foreignCause.verdict) ?? .crossSite(isSafeNavigation: false)
     }
 
     private static func setCookies(of fields: FieldLines) -> [ArraySlice<UInt8>] {

@@ -105,7 +105,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             }
             let giveUp = {
                 self.loseAnswer(error.code == .ownFault ? .unknown : .unanswered)
-                self.respond(OwnResponse(error))
+                self.respond(self.explained(OwnResponse(error)))
             }
             // On a connection that has carried a request before, the origin may have acted on this one already.
             let mayRepeat = !wasReused || head.method.isIdempotent
@@ -158,7 +158,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         if head.hasBody { body.stopKeeping() }
         services.shared.responses?.delivered(response.head, to: head.fields, from: origin)
         let invites = invitesSessionAuthentication(response)
-        if invites || clientBindsConnection { connection?.isAuthenticated = true }
+        if (invites && !withholdsCredential) || clientBindsConnection { connection?.isAuthenticated = true }
         client.send(response, changes(to: response, invitesSessionAuthentication: invites))
         if !response.pieces.isEmpty { send(response.pieces) }
         if response.ended {
@@ -195,6 +195,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
         changes.setCookies = hiddenSetCookies(besides: response.head)
         if let parent = connection?.forwarder { addFields(of: parent, to: response.head, &changes) }
+        changes.dropsAllowOrigin = hides(response)
         if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
         }
@@ -248,6 +249,8 @@ extension ExchangeDriver: OriginStreamDelegate {
     /// Returns the connection to the pool. One that is authenticated for a person stays with this client.
     private func returnConnection() {
         guard let connection = acquisition.release() else { return }
+        // Without the certificate that it did not get, the origin may refuse what others are permitted.
+        if foreignCause?.hasDeclinedIdentity == true, !clientBindsConnection { return connection.close() }
         let isPersonal =
             connection.isAuthenticated || connection.hasShownIdentity || !acquisition.trust.isShared
         if isPersonal {

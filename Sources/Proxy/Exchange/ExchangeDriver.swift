@@ -76,6 +76,8 @@ final class ExchangeDriver {
     let clientBindsConnection: Bool
     /// Whether the proxy may answer a challenge of this exchange at all.
     let mayBeAnswered: Bool
+    /// What causes the request, if a page of another origin may; otherwise nil.
+    let foreignCause: ForeignCause?
     /// The connection does not lead to the parent whose challenges this exchange would answer.
     var isElsewhere = false
     var waitingSince: UInt64
@@ -107,11 +109,16 @@ final class ExchangeDriver {
         self.path = path
 
         let authorization = head.fields.value(of: .authorization)
-        if authorization.map(Self.bindsConnection) == true { session.authenticates(itselfTo: route.origin) }
+        let binds = authorization.map(Self.bindsConnection) == true
+        if binds { session.authenticates(itselfTo: route.origin) }
+        let foreignCause = ForeignCause.of(head, route, session)
+        self.foreignCause = foreignCause
+        let isWithheld = foreignCause?.refusal != nil
         // NTLM authenticates the connection: later requests of this client belong to its user too, without the field.
-        clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin)
+        // Those of another origin's pages get another connection.
+        clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin) && (binds || !isWithheld)
         let clientAuthorizes = route.challenger == nil && (authorization != nil || clientBindsConnection)
-        let mayBeAnswered = route.isListed && !clientAuthorizes
+        let mayBeAnswered = route.isListed && !clientAuthorizes && !isWithheld
         self.mayBeAnswered = mayBeAnswered
 
         var acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
@@ -122,8 +129,8 @@ final class ExchangeDriver {
         self.acquisition = acquisition
         let hasContent = head.hasBody
         let prepared = Self.prepare(
-            acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes, hasBody: hasContent,
-            path: path)
+            acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes,
+            foreignCause: foreignCause?.refusal, hasBody: hasContent, path: path)
         self.prepared = prepared
         exchange = prepared.exchange
         let keeps = mayBeAnswered && acquisition.trust.answers
@@ -147,11 +154,12 @@ final class ExchangeDriver {
     /// The exchange of a request that is about to be sent, and its first action.
     private static func prepare(
         _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession, _ services: LoopServices,
-        clientAuthorizes: Bool, hasBody: Bool, path: ArraySlice<UInt8>
+        clientAuthorizes: Bool, foreignCause: RequestCause.Refusal?, hasBody: Bool, path: ArraySlice<UInt8>
     ) -> Route.PreparedExchange {
-        guard !clientAuthorizes, slot.key.trust.answers else {
+        guard !clientAuthorizes, foreignCause == nil, slot.key.trust.answers else {
             var context = route.context
             context.clientAuthorizes = clientAuthorizes
+            context.foreignCause = foreignCause?.text
             if !slot.key.trust.answers {
                 context.site = .no("the origin's certificate is not trusted")
                 context.originTrusted = false
@@ -220,7 +228,7 @@ final class ExchangeDriver {
     func restart() {
         prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: exchange.context.clientAuthorizes,
-            hasBody: head.hasBody, path: path)
+            foreignCause: foreignCause?.refusal, hasBody: head.hasBody, path: path)
         exchange = prepared.exchange
         start()
     }

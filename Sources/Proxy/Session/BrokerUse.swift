@@ -54,15 +54,12 @@ extension ExchangeDriver {
     private static let brokerField = "x-ms-refreshtokencredential"
 
     /// Whether this request gets the broker's header: the origin is trusted, the client does not authenticate itself,
-    /// it belongs to the home's owner or has the home's token, and a browser says that the request loads a page or a
-    /// frame. Scripts cannot say that of another request, because they cannot set these fields. A browser that does not
-    /// send them, and a page that is loaded before the person asks for it, get nothing.
+    /// it belongs to the home's owner or has the home's token, and a browser says that the request loads a page, or a
+    /// frame of the site itself.
     private var getsBrokerCookie: Bool {
-        guard mayBeAnswered, acquisition.trust.answers, isGroupMember, value(Self.brokerField) == nil else {
-            return false
-        }
-        guard value("sec-fetch-mode") == "navigate", ["document", "iframe"].contains(value("sec-fetch-dest")),
-            !["sec-purpose", "purpose"].contains(where: { value($0)?.lowercased().contains("prefetch") == true })
+        guard mayBeAnswered, acquisition.trust.answers, isGroupMember, value(Self.brokerField) == nil,
+            let foreignCause,
+            foreignCause.cause.permitsBroker(foreignCause.verdict, rule?.crossSite ?? [])
         else { return false }
         return session.isStillSameUser()
     }

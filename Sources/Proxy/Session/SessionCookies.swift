@@ -48,27 +48,23 @@ final class SharedSessionUse {
     let key: SharedSession.Key
     /// The names of the session's cookies.
     let names: [String]
-    /// The origin as a browser writes it in Origin.
-    let origin: String
     let store: SessionStore
 
-    init(key: SharedSession.Key, names: [String], origin: String, store: SessionStore) {
+    init(key: SharedSession.Key, names: [String], store: SessionStore) {
         self.key = key
         self.names = names
-        self.origin = origin
         self.store = store
     }
 }
 
 extension ExchangeDriver {
-    /// Whether this exchange may use the session of the site's line: the origin is trusted, the client does not
-    /// authenticate itself, belongs to the home's owner or has the home's token, and no page of another origin is
-    /// behind the request.
-    private func cause(of use: SharedSessionUse) -> RequestCause? {
+    /// What the session's cookies depend on, if this exchange may use the session of the site's line: the origin is
+    /// trusted, the client does not authenticate itself, belongs to the home's owner or has the home's token, and what
+    /// causes the request may use a credential.
+    private var cookieCause: CookieCause? {
         guard mayBeAnswered, acquisition.trust.answers, isGroupMember, session.isStillSameUser() else { return nil }
-        let cause = RequestCause(
-            isSafe: head.method == .get || head.method == .head, ownOrigin: use.origin, field: value)
-        return cause.usesSession ? cause : nil
+        guard let foreignCause else { return .sameSite }
+        return foreignCause.cause.cookies(foreignCause.verdict)
     }
 
     /// Two fields of one name count as a value that nothing permits.
@@ -89,7 +85,7 @@ extension ExchangeDriver {
 
     /// The cookies of the shared session that the request gets.
     func sharedCookies(_ use: SharedSessionUse) -> [Cookie] {
-        guard let found = use.store.session(use.key), let cause = cause(of: use) else { return [] }
+        guard let found = use.store.session(use.key), let cause = cookieCause else { return [] }
         return found.cookies(
             path: path, cause: cause, sent: SentCookies(sentCookies), now: services.shared.wallClock()
         ).filter { use.names.contains($0.name) }
@@ -102,7 +98,7 @@ extension ExchangeDriver {
 
     /// Takes the session's cookies from a response that is delivered.
     func noteSessionCookies(_ fields: FieldLines, _ use: SharedSessionUse) {
-        guard fields.contains(.setCookie), let cause = cause(of: use) else { return }
+        guard fields.contains(.setCookie), let cause = cookieCause else { return }
         let values = fields.lines.filter { $0.known == .setCookie }.map { fields.valueBytes(of: $0) }
         use.store.received(
             values, named: use.names, path: path, cause: cause, sent: SentCookies(sentCookies), for: use.key,
