@@ -110,9 +110,9 @@ import Testing
         let domain = scheme == "ntlm" ? " domain=ACME" : ""
         try user.allow("proxy://127.0.0.1:\(origin.parent(0)) preempt=no plaintext=yes\(domain)")
         let groups = UploadOrigin.Behaviour.allCases.map { behaviour in
-            (origin.base("open", behaviour, isTLS: false), Self.edges + Self.middle + Self.large.prefix(1), 1)
+            (UploadOrigin.base(behind: behaviour), Self.edges + Self.middle + Self.large.prefix(1), 1)
         }
-        let proxy = try user.serve("--parent", "http://127.0.0.1:\(origin.parent(0))", "--no-proxy", "")
+        let proxy = try user.serve("--parent", "http://127.0.0.1:\(origin.parent(0))")
         try expectEqual(run(proxy, groups), at: origin)
     }
 

@@ -57,6 +57,11 @@ package final class UploadOrigin: Sendable {
         "\(isTLS ? "https" : "http")://\(scheme)-\(behaviour.rawValue).test.localhost:\(ports[isTLS ? 1 : 0])"
     }
 
+    /// A site that only a parent knows.
+    package static func base(behind behaviour: Behaviour) -> String {
+        "http://parent-\(behaviour.rawValue).upload.example"
+    }
+
     package func entries() throws -> [Entry] {
         try TextFile.lines(folder.file("requests")).map { try JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }
     }
