@@ -8,10 +8,8 @@ import CountersignCookies
 final class Dialogue {
     /// When the first challenge arrived, in seconds; nil while a person is deciding.
     var since: UInt64?
-    /// The permit of the breaker, until the result of its use is known.
-    var permit: Breaker.Key?
-    /// The answer that the permit is for was sent, and the origin has not responded yet.
-    var awaitsVerdict = false
+    /// The attempt that the breaker has permitted, until its result is known.
+    var permit: BreakerAttempt?
     /// Makes the tokens of a scheme that needs several rounds.
     var tokens: (any TokenDialogue)?
     /// The credential from the delegate that replaces a rejected one.

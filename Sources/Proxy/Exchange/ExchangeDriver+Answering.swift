@@ -44,7 +44,7 @@ extension ExchangeDriver {
         case .unsuitable(let reason):
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
-            beginDialogue().permit = permit
+            beginDialogue().permit = BreakerAttempt(permit, for: requestTag, permittedBy: services.shared.breaker)
             useConnections(of: reference)
             run(exchange.decisionReceived(.useCredential(credential)))
         }
@@ -65,7 +65,7 @@ extension ExchangeDriver {
     private func permission(
         for permit: Breaker.Key, _ challenge: CredentialRequest, hasLooked: Bool
     ) -> Breaker.Permission {
-        if dialogue?.permit == permit { return .go }
+        if dialogue?.permit?.key == permit { return .go }
         endPermit(.inconclusive)
         let driver = NIOLoopBound(self, eventLoop: services.loop)
         return services.shared.breaker.request(permit, for: requestTag) { [gate = services.gate] in
@@ -91,18 +91,18 @@ extension ExchangeDriver {
         }
     }
 
-    /// Ends the breaker's permit, if there is one. Its answer was not sent, or the origin has responded.
+    /// Ends the attempt that the breaker has permitted, if there is one. Its answer was not sent, or the origin has
+    /// responded.
     func endPermit(_ result: Breaker.Result) {
         guard let dialogue, let permit = dialogue.permit else { return }
         dialogue.permit = nil
-        dialogue.awaitsVerdict = false
-        services.shared.breaker.ended(permit, for: requestTag, result)
+        permit.end(result)
     }
 
     /// The exchange ends before the origin has responded. An answer that was sent is reported with `result`, even one
     /// for which no permit was requested.
     func loseAnswer(_ result: Breaker.Result) {
-        if let dialogue, dialogue.permit != nil { return endPermit(dialogue.awaitsVerdict ? result : .inconclusive) }
+        if let permit = dialogue?.permit { return endPermit(permit.awaitsVerdict ? result : .inconclusive) }
         guard sentField != nil, let answer = exchange.unaskedAnswer else { return }
         sentField = nil
         services.shared.breaker.ended(
@@ -111,9 +111,8 @@ extension ExchangeDriver {
 
     /// The connection was lost. Whether the answer that was sent, if there was one, may be sent again.
     func mayAnswerAgain() -> Bool {
-        guard let dialogue, let permit = dialogue.permit, dialogue.awaitsVerdict else { return true }
-        dialogue.awaitsVerdict = false
-        if services.shared.breaker.wasUnanswered(permit, for: requestTag) { return true }
+        guard let dialogue, let permit = dialogue.permit, permit.awaitsVerdict else { return true }
+        if permit.wasUnanswered() { return true }
         dialogue.permit = nil
         return false
     }
@@ -291,10 +290,11 @@ extension ExchangeDriver {
         let permit = dialogue?.permit
         dialogue?.permit = nil
         // The breaker knows a ticket by another reference, and each was sent with a permit.
-        let key =
-            permit.flatMap { $0.credential.isTicket ? $0 : nil } ?? Breaker.Key(space: space, credential: credential)
+        let ticket = permit.flatMap { $0.key.credential.isTicket ? $0.key : nil }
+        let key = ticket ?? Breaker.Key(space: space, credential: credential)
         let result: Breaker.Result = exchange.hasInvalidCredential ? .invalid : .rejected
-        guard services.shared.breaker.ended(key, for: requestTag, result) == .handedBack else { return outcome }
+        let finding = permit?.end(result, of: key) ?? services.shared.breaker.ended(key, for: requestTag, result)
+        guard finding == .handedBack else { return outcome }
         record.answered(space.scheme.rawValue, with: credential.name)
         checks.credential = .no("credential \"\(credential.name)\" is accepted here, but not for this request")
         return .handedBack(checks)

@@ -30,11 +30,11 @@ extension ExchangeDriver {
         // From now on the request may take as long as any other, and so may the server's proof.
         if !isOpening { dialogue?.since = nil }
         sentField = authorization
-        if let dialogue, let permit = dialogue.permit {
+        if let permit = dialogue?.permit {
             // An opening contains nothing of the credential.
             let usesCredential = authorization != nil && !isOpening
-            dialogue.awaitsVerdict = usesCredential
-            if usesCredential { record.answered(permit.space.scheme.rawValue, with: permit.credential.name) }
+            permit.awaitsVerdict = usesCredential
+            if usesCredential { record.answered(permit.key.space.scheme.rawValue, with: permit.key.credential.name) }
         }
         record.requestSent(isAuthorized: authorization != nil)
         mode = .waiting

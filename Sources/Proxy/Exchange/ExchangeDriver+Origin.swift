@@ -12,7 +12,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         if response.isInformational { return informational(response) }
         guard case .waiting = mode, !repeatsWithoutExpectation(response) else { return }
         mode = .deciding
-        dialogue?.awaitsVerdict = false
+        dialogue?.permit?.awaitsVerdict = false
         let status = response.status
         let fields = response.fields
         delivery.buffer(response, content: content)
