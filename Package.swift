@@ -238,8 +238,8 @@ let package = Package(
         tests(
             "ProxyTests",
             [
-                "Proxy", "Answering", "Demo", "Upstream", "HTTP1", "Loopback", "ChannelTLS", "TLS", "SitePolicy",
-                "Certificates", "Cookies", "Challenges", "Cryptography",
+                "Proxy", "Answering", "Demo", "Upstream", "Parents", "HTTP1", "Loopback", "ChannelTLS", "TLS",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",

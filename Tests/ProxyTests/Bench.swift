@@ -4,6 +4,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
+import CountersignParents
 import NIOCore
 import NIOEmbedded
 import CountersignSitePolicy
@@ -46,6 +47,19 @@ final class Bench {
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(loop: loop)
         connection = ClientConnection(services: services, process: ClientProcess(uid: uid), addresses: addresses)
+        try client.pipeline.syncOperations.addHandler(connection)
+        try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+    }
+
+    /// A client of a proxy with this policy, and without a way to origins but by connections that are idle.
+    init(_ policy: Policy) throws {
+        uid = Bench.uid
+        let shared = ProxyServices(
+            configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil, routes: NoWay(),
+            pseudonym: "csn-test", wallClock: { 1_800_000_000 })
+        services = LoopServices(shared: shared, loop: loop)
+        client = EmbeddedChannel(loop: loop)
+        connection = ClientConnection(services: services, process: ClientProcess(uid: uid), addresses: nil)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
@@ -133,9 +147,23 @@ final class Bench {
     func answer() throws -> String { try client.sent() }
 }
 
+/// Knows no way to any origin.
+private final class NoWay: RouteFinding {
+    let version: UInt64 = 1
+
+    func knownRoute(to origin: Origin, path: String) -> [CountersignParents.Route.Candidate]? { [] }
+
+    func findRoute(
+        to origin: Origin, path: String
+    ) async throws(ParentsError) -> [CountersignParents.Route.Candidate] { [] }
+
+    func parentFailed(_ parent: ParentProxy) {}
+    func parentAnswered(_ parent: ParentProxy) {}
+}
+
 /// Copies what is written, as a socket does: output with a secret is overwritten once it has been written. If it is
 /// narrow, it is full after each write, and reports that before the write returns.
-private final class Wire: ChannelOutboundHandler {
+final class Wire: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 

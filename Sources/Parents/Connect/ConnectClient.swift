@@ -66,7 +66,8 @@ package struct ConnectClient: Sendable {
         informational = 0
     }
 
-    /// Bytes came from the parent. After `opened` and after an error, the machine must not be fed any more.
+    /// Bytes came from the parent. It is an error if nobody has asked for them: what comes after `opened` belongs to the
+    /// tunnel, and a driver that still decides about a response must not read more on its connection.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {
@@ -74,7 +75,7 @@ package struct ConnectClient: Sendable {
             case .waitingForHead: return try readHead()
             case .waitingForBody: return try readBody()
             case .idle: throw fault("it sent something before it was asked")
-            case .opened, .failed: preconditionFailure("the CONNECT has ended")
+            case .opened, .failed: throw fault("it sent more than its response")
             }
         } catch {
             state = .failed

@@ -74,7 +74,8 @@ package struct SOCKS5Client: Sendable {
         return .send(credential == nil ? [5, 1, Method.none] : [5, 2, Method.none, Method.password])
     }
 
-    /// Bytes came from the parent. After `established` and after an error, the machine must not be fed any more.
+    /// Bytes came from the parent. It is an error if nobody has asked for them; what comes after `established` belongs to
+    /// the tunnel.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {
@@ -83,7 +84,7 @@ package struct SOCKS5Client: Sendable {
             case .waitingForAuthentication: return try readAuthentication()
             case .waitingForReply: return try readReply()
             case .idle: throw fault(.malformedReply, "it sent something before it was asked")
-            case .established, .failed: preconditionFailure("the SOCKS dialogue has ended")
+            case .established, .failed: throw fault(.malformedReply, "it sent more than its last reply")
             }
         } catch {
             state = .failed

@@ -39,8 +39,7 @@ final class ParentExchange: ParentAnswering {
     private var tokens: (any TokenDialogue)?
     /// Waits for the connection of its dialogue.
     private var opening: TokenRequest?
-    private var permit: Breaker.Key?
-    private var awaitsVerdict = false
+    private var permit: BreakerAttempt?
     /// The client has left, and the parent's verdict is awaited for the breaker alone.
     private var isLate = false
     private var sent: AuthorizationField?
@@ -87,7 +86,7 @@ final class ParentExchange: ParentAnswering {
 
     func received(_ response: ConnectResponse, completion: @escaping (ParentAnswer) -> Void) {
         self.completion = completion
-        awaitsVerdict = false
+        permit?.awaitsVerdict = false
         run(
             machine.responseReceived(
                 status: response.status, challengeFields: response.challengeFields,
@@ -96,6 +95,7 @@ final class ParentExchange: ParentAnswering {
 
     func opened(_ head: FieldLines, completion: @escaping (String?) -> Void) {
         verified = completion
+        permit?.awaitsVerdict = false
         run(
             machine.responseReceived(
                 status: 200, challengeFields: head.values(of: .proxyAuthenticate),
@@ -103,15 +103,13 @@ final class ParentExchange: ParentAnswering {
     }
 
     func connectionLost() -> Bool {
-        guard awaitsVerdict, let permit else { return true }
-        awaitsVerdict = false
-        self.permit = nil
-        services.shared.breaker.ended(permit, for: tag, .unanswered)
+        guard let permit, permit.awaitsVerdict else { return true }
+        endPermit(.unanswered)
         return false
     }
 
     func clientLeft() -> Bool {
-        guard awaitsVerdict, let permit, !permit.credential.isTicket, !isLate, !services.isStopped,
+        guard let permit, permit.awaitsVerdict, !permit.key.credential.isTicket, !isLate, !services.isStopped,
             services.lateVerdicts < LateVerdict.maximumCount
         else { return false }
         isLate = true
@@ -126,7 +124,8 @@ final class ParentExchange: ParentAnswering {
         verified = nil
         sent = nil
         tokens = nil
-        endPermit(awaitsVerdict ? .unknown : .inconclusive)
+        // It ends as it is.
+        permit = nil
     }
 
     // MARK: Actions of the machine
@@ -154,7 +153,7 @@ final class ParentExchange: ParentAnswering {
             return run(machine.replayImpossible(reason: "the answer depends on content"))
         }
         // An opening contains nothing of the credential.
-        awaitsVerdict = answer != nil && !isOpening
+        permit?.awaitsVerdict = answer != nil && !isOpening
         let field: (any SecretFieldValue)? = if let sent { sent } else { clientField }
         take(.send(field, onSameConnection: machine.requiresSameConnection))
     }
@@ -194,7 +193,7 @@ final class ParentExchange: ParentAnswering {
             space: request.space,
             credential: usesTicket
                 ? reference.ticket(version: KerberosTickets.shared.version(of: reference), at: site) : reference)
-        if permit == key { return run(machine.decisionReceived(decision)) }
+        if permit?.key == key { return run(machine.decisionReceived(decision)) }
         endPermit(.inconclusive)
         let exchange = NIOLoopBound(self, eventLoop: services.loop)
         let permission = services.shared.breaker.request(key, for: tag) { [gate = services.gate] in
@@ -205,7 +204,7 @@ final class ParentExchange: ParentAnswering {
         case .refused(let reason), .unsuitable(let reason):
             run(machine.decisionReceived(.performDefaultHandling(reason: reason)))
         case .go:
-            permit = key
+            permit = BreakerAttempt(key, for: tag, permittedBy: services.shared.breaker)
             run(machine.decisionReceived(decision))
         }
     }
@@ -260,10 +259,11 @@ final class ParentExchange: ParentAnswering {
             give(nil)
         case .handedBack(let checks): give(reason(checks))
         case .rejected(let space, let credential, let checks):
-            let key = permit ?? Breaker.Key(space: space, credential: credential)
-            permit = nil
-            awaitsVerdict = false
-            breaker.ended(key, for: tag, machine.hasInvalidCredential ? .invalid : .rejected)
+            let result: Breaker.Result = machine.hasInvalidCredential ? .invalid : .rejected
+            if permit == nil {
+                breaker.ended(Breaker.Key(space: space, credential: credential), for: tag, result)
+            }
+            endPermit(result)
             paths.forget(site)
             give(checks.failure)
         }
@@ -278,10 +278,8 @@ final class ParentExchange: ParentAnswering {
     }
 
     private func endPermit(_ result: Breaker.Result) {
-        guard let permit else { return }
-        self.permit = nil
-        awaitsVerdict = false
-        services.shared.breaker.ended(permit, for: tag, result)
+        permit?.end(result)
+        permit = nil
     }
 }
 

@@ -15,7 +15,8 @@ import NIOCore
 /// ``ParentExchange``; a SOCKS parent gets the user name and password of its line.
 final class ParentPaths: PathSource {
     let routes: any RouteFinding
-    private unowned let services: LoopServices
+    /// They own this object, and may be released while a connection is still being closed.
+    private weak var services: LoopServices?
     /// What parents have accepted, by their place in the list, for later connections.
     private var accepted: [Origin: AcceptedAnswer] = [:]
     private var generation: UInt64 = 0
@@ -29,12 +30,15 @@ final class ParentPaths: PathSource {
         to origin: Origin, _ terms: ConnectionTerms,
         completion: @escaping (Result<[ConnectionPath], UpstreamError>) -> Void
     ) {
+        guard let services else {
+            return completion(.failure(UpstreamError(.noRoute, "the proxy has stopped")))
+        }
         // A script sees no more of an https URL, and one path stands for all of an http origin.
         if let candidates = routes.knownRoute(to: origin, path: "/") {
-            return completion(paths(candidates, to: origin, terms))
+            return completion(paths(candidates, to: origin, terms, services))
         }
         let bound = NIOLoopBound(completion, eventLoop: services.loop)
-        let own = NIOLoopBound(self, eventLoop: services.loop)
+        let own = NIOLoopBound((self, services), eventLoop: services.loop)
         Task { [routes, gate = services.gate] in
             let found: Result<[CountersignParents.Route.Candidate], ParentsError>
             do throws(ParentsError) {
@@ -45,7 +49,8 @@ final class ParentPaths: PathSource {
             gate.execute {
                 switch found {
                 case .success(let candidates):
-                    bound.value(own.value.paths(candidates, to: origin, terms))
+                    let (paths, services) = own.value
+                    bound.value(paths.paths(candidates, to: origin, terms, services))
                 case .failure(let error): bound.value(.failure(UpstreamError(.noRoute, error.detail)))
                 }
             }
@@ -53,7 +58,8 @@ final class ParentPaths: PathSource {
     }
 
     private func paths(
-        _ candidates: [CountersignParents.Route.Candidate], to origin: Origin, _ terms: ConnectionTerms
+        _ candidates: [CountersignParents.Route.Candidate], to origin: Origin, _ terms: ConnectionTerms,
+        _ services: LoopServices
     ) -> Result<[ConnectionPath], UpstreamError> {
         do throws(UpstreamError) {
             var paths: [ConnectionPath] = []
@@ -67,7 +73,7 @@ final class ParentPaths: PathSource {
                     var terms = terms
                     // What the client means for a parent with TLS is not sent without.
                     if hasTLS, parent.kind != .https { terms.clientAuthorization = nil }
-                    paths.append(try path(through: parent, to: origin, terms))
+                    paths.append(try path(through: parent, to: origin, terms, services))
                 }
             }
             guard !paths.isEmpty else { throw UpstreamError(.noRoute, "no setting permits a way to \(origin)") }
@@ -78,7 +84,7 @@ final class ParentPaths: PathSource {
     }
 
     private func path(
-        through parent: ParentProxy, to origin: Origin, _ terms: ConnectionTerms
+        through parent: ParentProxy, to origin: Origin, _ terms: ConnectionTerms, _ services: LoopServices
     ) throws(UpstreamError) -> ConnectionPath {
         let host: HostName
         do throws(HostNameError) {
@@ -89,7 +95,7 @@ final class ParentPaths: PathSource {
         return ConnectionPath(
             parent: parent.site,
             tls: parent.kind == .https ? ParentTLS(parent, services.shared.policy.current.originTLS) : nil,
-            tunnel: tunnel(through: parent, to: origin, host, terms)
+            tunnel: tunnel(through: parent, to: origin, host, terms, services)
         ) { [routes] error in
             if error == nil { routes.parentAnswered(parent) } else { routes.parentFailed(parent) }
         }
@@ -97,16 +103,16 @@ final class ParentPaths: PathSource {
 
     /// Nil for a parent that forwards requests to the origin.
     private func tunnel(
-        through parent: ParentProxy, to origin: Origin, _ host: HostName, _ terms: ConnectionTerms
+        through parent: ParentProxy, to origin: Origin, _ host: HostName, _ terms: ConnectionTerms,
+        _ services: LoopServices
     ) -> (() -> any ParentTunnel)? {
         let limit = services.configuration.connector.tunnel
         if parent.kind.isSOCKS {
-            return { [self] in
-                let (credential, ended) = socksCredential(for: parent)
-                return SOCKSTunnel(
-                    parent: parent, to: host, port: origin.port, limit: limit, credential: credential,
-                    resolver: services.connector.resolver, mayBeLocal: terms.mayBeLocal, spare: services.spare,
-                    authenticated: ended)
+            return {
+                SOCKSTunnel(
+                    parent: parent, to: host, port: origin.port, limit: limit,
+                    answerer: SOCKSExchange(parent, services), resolver: services.connector.resolver,
+                    mayBeLocal: terms.mayBeLocal, spare: services.spare)
             }
         }
         guard terms.isBlind || origin.scheme == .https else { return nil }
@@ -179,24 +185,9 @@ final class ParentPaths: PathSource {
     func forget(_ site: Origin) { accepted[site] = nil }
 
     private func forgetOldPolicy() {
+        guard let services else { return accepted = [:] }
         let current = services.shared.policy.current.generation
         if current != generation { accepted = [:] }
         generation = current
-    }
-
-    /// The user name and password for a listed SOCKS parent, and what to do with its verdict about them.
-    private func socksCredential(for parent: ParentProxy) -> (SOCKS5Client.Credential?, (Bool) -> Void) {
-        let policy = services.shared.policy.current
-        let site = parent.site
-        guard case .answer(let rule) = policy.sites.verdict(for: site), rule.answer.contains(.basic),
-            case .useCredential(.password(let password)) =
-                policy.credentialDecision(for: rule, at: site, scheme: .basic),
-            let credential = SOCKS5Client.Credential(user: Secret(utf8: password.user), password: password.password)
-        else { return (nil, { _ in }) }
-        let key = Breaker.Key(
-            space: AuthenticationSpace(origin: site, realm: "SOCKS", scheme: .basic), credential: password.reference)
-        let breaker = services.shared.breaker
-        guard case .go = breaker.requestAtOnce(key) else { return (nil, { _ in }) }
-        return (credential, { isAccepted in breaker.ended(key, isAccepted ? .accepted : .rejected) })
     }
 }

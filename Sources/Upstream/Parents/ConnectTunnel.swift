@@ -104,8 +104,10 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     private let output: MessageOutput
     private var chain: ConnectionChain?
     private var channel: (any Channel)?
-    /// The parent sends nothing more on this connection.
+    private var hasAsked = false
+    /// The connection carries no further request: it has ended, or the parent has said more than it was asked.
     private var hasEnded = false
+    private var readingIsHeld = false
 
     init(_ tunnel: ConnectTunnel) {
         self.tunnel = tunnel
@@ -173,6 +175,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         guard channel != nil else { return }
         let request = client.request(field)
         client.requestSent()
+        hasAsked = true
         output.write(about: request.size, isSecret: field != nil, request.write)
         output.flush()
     }
@@ -182,11 +185,30 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
         guard chain != nil else { return }
-        guard client.state != .opened else {
+        if client.state == .opened {
             tunnel.early.writeImmutableBuffer(bytes)
-            return
+        } else if isDeciding {
+            // The next response must not begin with this.
+            abandonConnection()
+        } else {
+            react { () throws(ParentsError) in try client.received(bytes.readableBytesView) }
         }
-        react { () throws(ParentsError) in try client.received(bytes.readableBytesView) }
+    }
+
+    /// The parent's response is complete, and what to do about it is not known yet.
+    private var isDeciding: Bool {
+        switch client.state {
+        case .idle: hasAsked
+        case .failed: true
+        case .waitingForHead, .waitingForBody, .opened: false
+        }
+    }
+
+    /// The parent has said more than it was asked, or the connection has failed. The next request goes out on another.
+    private func abandonConnection() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        channel?.close(promise: nil)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -198,6 +220,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard chain != nil else { return }
         switch error {
+        case _ where isDeciding: abandonConnection()
         case is IOError: inputEnded()
         case let error as UpstreamError: lost(error)
         default: lost(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent): \(error)"))
@@ -240,10 +263,19 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
             if let fault { return self.refuse("the parent \(self.tunnel.parent): \(fault)", nil) }
             self.chain = nil
             self.channel = nil
+            self.holdReading(false, channel)
             channel.pipeline.syncOperations.removeHandler(self).assumeIsolated().whenComplete { _ in
                 chain.stepSucceeded(channel)
             }
         }
+        // What the parent proves is being verified, and the other end of the tunnel may send without end.
+        if chain != nil, let channel { holdReading(true, channel) }
+    }
+
+    private func holdReading(_ isHeld: Bool, _ channel: any Channel) {
+        guard isHeld != readingIsHeld else { return }
+        readingIsHeld = isHeld
+        try? channel.syncOptions?.setOption(.autoRead, value: !isHeld)
     }
 
     /// The parent has decided.

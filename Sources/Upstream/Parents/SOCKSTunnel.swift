@@ -7,42 +7,69 @@ import CountersignSitePolicy
 import CountersignTLS
 import NIOCore
 
+/// Answers a SOCKS parent that asks for a user name and password, on one connection.
+package protocol SOCKSAnswering: AnyObject {
+    /// Calls `completion` once, at once or later on the event loop, with what to offer the parent; never after
+    /// ``ended()``.
+    func begin(completion: @escaping (SOCKSOffer) -> Void)
+
+    /// The user name and password go out.
+    func sent()
+
+    /// The parent's verdict on them.
+    func judged(_ verdict: SOCKSVerdict)
+
+    /// Nothing follows.
+    func ended()
+}
+
+/// What a SOCKS parent is offered.
+package enum SOCKSOffer {
+    case credential(SOCKS5Client.Credential)
+    /// None, for this reason if there is one that is not used.
+    case nothing(reason: String?)
+}
+
+/// What a SOCKS parent thinks of a user name and password.
+package enum SOCKSVerdict: Equatable, Sendable {
+    case accepted
+    case rejected
+    /// It closed the connection instead.
+    case unanswered
+}
+
 /// A tunnel through a SOCKS 5 parent (RFC 1928). For `socks5`, the name is resolved here.
 package final class SOCKSTunnel: ParentTunnel {
     let parent: ParentProxy
     let host: HostName
     let port: UInt16
     let limit: TimeAmount
-    let credential: SOCKS5Client.Credential?
+    let answerer: any SOCKSAnswering
     let resolver: OriginResolver
     /// ``ConnectionTerms/mayBeLocal``, for a name that is resolved here.
     let mayBeLocal: Bool
     let spare: SpareBuffer
-    /// Called with whether the parent accepted the user name and password, if it asked for them.
-    let authenticated: (Bool) -> Void
     package var early = ByteBuffer()
 
     package init(
-        parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount,
-        credential: SOCKS5Client.Credential?, resolver: OriginResolver, mayBeLocal: Bool, spare: SpareBuffer,
-        authenticated: @escaping (Bool) -> Void
+        parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount, answerer: any SOCKSAnswering,
+        resolver: OriginResolver, mayBeLocal: Bool, spare: SpareBuffer
     ) {
         self.parent = parent
         self.host = host
         self.port = port
         self.limit = limit
-        self.credential = credential
+        self.answerer = answerer
         self.resolver = resolver
         self.mayBeLocal = mayBeLocal
         self.spare = spare
-        self.authenticated = authenticated
     }
 
     package func makeStep() -> any ConnectionStep { SOCKSStep(self) }
 
     package func secured(by tls: TLSSummary) {}
 
-    package func ended() {}
+    package func ended() { answerer.ended() }
 }
 
 /// The messages of a SOCKS connection until it is established.
@@ -58,6 +85,8 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
     private var chain: ConnectionChain?
     private var channel: (any Channel)?
     private var hasSentSecret = false
+    /// Why a credential that the parent may want is not offered.
+    private var withheld: String?
 
     init(_ tunnel: SOCKSTunnel) {
         self.tunnel = tunnel
@@ -74,7 +103,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         } catch {
             return fail(UpstreamError.connecting(error, to: place))
         }
-        guard tunnel.parent.kind.resolvesHere, tunnel.host.kind == .name else { return begin(tunnel.host) }
+        guard tunnel.parent.kind.resolvesHere, tunnel.host.kind == .name else { return ask(for: tunnel.host) }
         let name = tunnel.host.text
         let address = tunnel.resolver.firstAddress(
             of: name, port: Int(tunnel.port), mayBeLocal: tunnel.mayBeLocal)
@@ -85,7 +114,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
                 guard let host = address.flatMap({ try? HostName(canonicalizing: $0, for: .forwarded) }) else {
                     return self.fail(UpstreamError(.tunnelRefused, "\(name) has no address"))
                 }
-                self.begin(host)
+                self.ask(for: host)
             case .failure(let error as UpstreamError) where error.code == .localAddress: self.fail(error)
             case .failure(let error): self.fail(UpstreamError(.tunnelRefused, "\(name): \(error)"))
             }
@@ -101,9 +130,21 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         channel = nil
     }
 
-    private func begin(_ host: HostName) {
-        var client = SOCKS5Client(
-            parent: tunnel.parent, to: host, port: tunnel.port, credential: tunnel.credential)
+    /// Nothing is sent until it is known what to offer.
+    private func ask(for host: HostName) {
+        tunnel.answerer.begin { offer in
+            guard self.chain != nil, self.client == nil else { return }
+            switch offer {
+            case .credential(let credential): self.begin(host, credential)
+            case .nothing(let reason):
+                self.withheld = reason
+                self.begin(host, nil)
+            }
+        }
+    }
+
+    private func begin(_ host: HostName, _ credential: SOCKS5Client.Credential?) {
+        var client = SOCKS5Client(parent: tunnel.parent, to: host, port: tunnel.port, credential: credential)
         let first = client.connected()
         self.client = client
         perform(first)
@@ -114,12 +155,12 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         switch action {
         case .needMore: break
         case .send(let bytes):
-            if hasSentSecret { tunnel.authenticated(true) }
-            hasSentSecret = false
+            judge(.accepted)
             output.write(bytes)
             output.flush()
         case .sendSecret(let secret):
             hasSentSecret = true
+            tunnel.answerer.sent()
             output.write(about: secret.count, isSecret: true) { space in
                 secret.withBytes { bytes in
                     if bytes.count <= space.count { space.copyMemory(from: UnsafeRawBufferPointer(bytes)) }
@@ -137,15 +178,31 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         }
     }
 
+    /// Reports what the parent thinks of the credential, if it was sent and nothing is known yet.
+    private func judge(_ verdict: SOCKSVerdict) {
+        guard hasSentSecret else { return }
+        hasSentSecret = false
+        tunnel.answerer.judged(verdict)
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
-        guard chain != nil, client != nil else { return }
+        guard chain != nil else { return }
+        guard client != nil else {
+            // It would be read as the reply to a message that is still to be sent.
+            let reason = "the parent \(tunnel.parent): it sent something before it was asked"
+            return fail(UpstreamError(.tunnelFailed, reason))
+        }
         do throws(ParentsError) {
             guard let action = try client?.received(bytes.readableBytesView) else { return }
             perform(action)
         } catch {
-            if hasSentSecret { tunnel.authenticated(false) }
-            fail(UpstreamError(error.code == .malformedReply ? .tunnelFailed : .tunnelRefused, error.detail))
+            // Whatever else it has sent says nothing about the credential.
+            if error.code == .notAuthenticated { judge(.rejected) }
+            let reason = error.code == .notAuthenticated ? withheld.map { " (\($0))" } ?? "" : ""
+            fail(
+                UpstreamError(
+                    error.code == .malformedReply ? .tunnelFailed : .tunnelRefused, error.detail + reason))
         }
     }
 
@@ -156,13 +213,19 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
     func channelInactive(context: ChannelHandlerContext) { inputEnded() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard chain != nil else { return }
+        judge(.unanswered)
         fail(UpstreamError(.tunnelFailed, "the parent \(tunnel.parent): \(error)"))
     }
 
     private func inputEnded() {
-        guard chain != nil, var client else { return }
-        fail(UpstreamError(.tunnelFailed, client.connectionEnded().detail))
-        self.client = client
+        guard chain != nil else { return }
+        judge(.unanswered)
+        let detail = client?.connectionEnded().detail
+        fail(
+            UpstreamError(
+                .tunnelFailed,
+                detail ?? "the parent \(tunnel.parent): it closed the connection before it was asked anything"))
     }
 
     private func fail(_ error: UpstreamError) {
