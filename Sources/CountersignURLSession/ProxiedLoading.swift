@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 import NIOCore
-import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
 /// Loads requests through the proxy of one ``SessionRoute``.
+///
+/// Its task's queue starts and stops it, and calls to the client are made there, as Foundation's own protocols do.
+/// URLSession on Linux finds out which task a call belongs to, and whether that has ended, on this queue only: from
+/// another thread, it completes a task twice, or looks for one that it has forgotten.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
-    private let running = Mutex(Running())
-
-    private struct Running: Sendable {
-        var transfer: URLSessionTransfer.Handle?
-        var isStopped = false
-        /// The client has received the response's head, and receives its body in pieces.
-        var isPassing = false
-    }
+    private var queue: DispatchQueue?
+    private var transfer: URLSessionTransfer.Handle?
+    /// The task was cancelled, or the client knows how the loading has ended. It gets no further call.
+    private var hasEnded = false
+    /// The client has received the response's head, and receives its body in pieces.
+    private var isPassing = false
+    /// The task is suspended. What arrives meanwhile is delivered when it goes on.
+    private var isSuspended = false
+    private var held: [@Sendable (ProxiedLoading) -> Void] = []
 
     override class func canInit(with request: URLRequest) -> Bool {
         ["http", "https"].contains(request.url?.scheme?.lowercased())
@@ -26,20 +31,53 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
     override func startLoading() {
+        guard !isSuspended else { return resume() }
         let route = SessionRoutes.route(Number.value)
         do {
             let own = SessionTask(task)
+            queue = try own.queue()
             let inPieces = own.reportsToDelegate
             switch try own.body() {
             case .inRequest: try begin(nil, along: route, inPieces: inPieces)
             case .own(let content): try begin(content, along: route, inPieces: inPieces)
             case .atDelegate:
-                let loading = SendableReference(self)
-                try own.bodyStream { loading.value.begin(with: $0, along: route, inPieces: inPieces) }
+                let deliver = delivery()
+                try own.bodyStream { stream in
+                    let stream = SendableStream(value: stream)
+                    deliver { $0.begin(with: stream.value, along: route, inPieces: inPieces) }
+                }
             }
         } catch {
-            client?.urlProtocol(self, didFailWithError: error)
+            fail(error)
         }
+    }
+
+    /// On the queue, unless the loading has ended by then.
+    private typealias Delivery = @Sendable (@escaping @Sendable (ProxiedLoading) -> Void) -> Void
+
+    private func delivery() -> Delivery {
+        let loading = SendableReference(value: self)
+        let queue = queue
+        return { call in
+            queue?.async { loading.value.deliver(call) }
+        }
+    }
+
+    private func deliver(_ call: @escaping @Sendable (ProxiedLoading) -> Void) {
+        guard !hasEnded else { return }
+        if isSuspended { held.append(call) } else { call(self) }
+    }
+
+    private func resume() {
+        isSuspended = false
+        let held = held
+        self.held = []
+        for call in held { deliver(call) }
+    }
+
+    private func fail(_ error: any Error) {
+        hasEnded = true
+        client?.urlProtocol(self, didFailWithError: error)
     }
 
     /// Sends the request with the stream of the session's delegate.
@@ -49,7 +87,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
             stream.open()
             try begin(.stream(ContentStream(start: Data(), rest: stream)), along: route, inPieces: inPieces)
         } catch {
-            client?.urlProtocol(self, didFailWithError: error)
+            fail(error)
         }
     }
 
@@ -60,47 +98,43 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     }
 
     override func stopLoading() {
-        let transfer = running.withLock { running in
-            running.isStopped = true
-            return running.transfer
-        }
+        // A task that is suspended may go on already when this is called.
+        if let task, [.suspended, .running].contains(task.state) { return isSuspended = true }
+        hasEnded = true
+        held = []
         transfer?.cancel()
     }
 
     private func send(
         _ message: ProxiedRequest, along route: SessionRoute, inPieces: Bool, by deadline: NIODeadline, redirects: Int
     ) {
-        let loading = SendableReference(self)
+        let deliver = delivery()
         var pieces: (@Sendable (URLSessionTransfer.Piece) -> Bool)?
         if inPieces {
             pieces = { piece in
-                loading.value.received(piece, to: message, along: route)
+                deliver { $0.received(piece, to: message, along: route) }
                 return true
             }
         }
         let transfer = route.link.newHandle()
-        let isStopped = running.withLock { running in
-            running.transfer = transfer
-            return running.isStopped
-        }
-        guard !isStopped else { return }
+        self.transfer = transfer
         route.link.send(message, by: deadline, as: transfer, pieces: pieces) { result in
-            loading.value.received(
-                result, to: message, along: route, inPieces: inPieces, by: deadline, redirects: redirects)
+            deliver {
+                $0.received(
+                    result, to: message, along: route, inPieces: inPieces, by: deadline, redirects: redirects)
+            }
         }
     }
 
     /// Passes the head and the pieces of a response to the client, unless it is a redirect or the proxy's own.
     private func received(_ piece: URLSessionTransfer.Piece, to message: ProxiedRequest, along route: SessionRoute) {
-        let (isStopped, isPassing) = running.withLock { ($0.isStopped, $0.isPassing) }
-        guard !isStopped else { return }
         switch piece {
         case .head(let response):
             guard response.failure(at: message.url) == nil, !Self.isRedirect(response, to: message),
                 let http = try? response.foundation(for: message.url, hidesChallenges: true)
             else { return }
             if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
-            running.withLock { $0.isPassing = true }
+            isPassing = true
             client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
         case .content(let data):
             if isPassing { client?.urlProtocol(self, didLoad: data) }
@@ -120,14 +154,9 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         _ result: Result<ProxiedResponse, any Error>, to message: ProxiedRequest, along route: SessionRoute,
         inPieces: Bool, by deadline: NIODeadline, redirects: Int
     ) {
-        let (isStopped, isPassing) = running.withLock { ($0.isStopped, $0.isPassing) }
-        guard !isStopped else { return }
         do {
             let response = try result.get()
-            if isPassing {
-                client?.urlProtocolDidFinishLoading(self)
-                return
-            }
+            if isPassing { return finish() }
             if let failure = response.failure(at: message.url) { throw failure }
             let http = try response.foundation(for: message.url, hidesChallenges: true)
             if let cookies = route.settings.cookies { response.storeCookies(of: message.url, in: cookies) }
@@ -138,17 +167,24 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
             client?.urlProtocol(self, didReceive: http, cacheStoragePolicy: .notAllowed)
             // In one piece: a task with a completion handler keeps only the last piece.
             client?.urlProtocol(self, didLoad: response.body)
-            client?.urlProtocolDidFinishLoading(self)
+            finish()
         } catch {
-            client?.urlProtocol(self, didFailWithError: error)
+            fail(error)
         }
     }
 
-    /// Unchecked because URLProtocol is not Sendable. The session's thread, which starts and stops loading, and the
-    /// event loop, which reports the end, share only `running`, which has a lock, and `client`, which is set before the
-    /// start and accepts calls from any thread.
+    private func finish() {
+        hasEnded = true
+        client?.urlProtocolDidFinishLoading(self)
+    }
+
+    /// Unchecked because URLProtocol is not Sendable. The value is used on the task's queue only.
     private struct SendableReference: @unchecked Sendable {
         let value: ProxiedLoading
-        init(_ value: ProxiedLoading) { self.value = value }
+    }
+
+    /// Unchecked because InputStream is not Sendable. The delegate gives it away.
+    private struct SendableStream: @unchecked Sendable {
+        let value: InputStream?
     }
 }

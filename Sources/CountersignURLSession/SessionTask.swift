@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// What a `URLProtocol` has to know about its task and URLSession on Linux does not reveal: the body of an upload, and
-/// whether the task reports to a delegate.
+/// What a `URLProtocol` has to know about its task and URLSession on Linux does not reveal: its queue, the body of an
+/// upload, and whether the task reports to a delegate.
 ///
-/// Both are read by reflection. If a version of Foundation stores them differently, uploads fail with a reason, and
-/// delegates receive a response in one piece. Must be called when the task starts to load, on the session's queue.
+/// All are read by reflection. If a version of Foundation stores them differently, tasks or uploads fail with a reason,
+/// and delegates receive a response in one piece. Must be called when the task starts to load, on its queue.
 struct SessionTask {
     /// Where the content of the task's request is.
     enum Body {
@@ -23,6 +24,16 @@ struct SessionTask {
     private let task: URLSessionTask?
 
     init(_ task: URLSessionTask?) { self.task = task }
+
+    /// The queue on which the task, and its protocol's calls to the client, are handled. Throws
+    /// `URLError.unsupportedURL` with a reason if it is unknown.
+    func queue() throws -> DispatchQueue {
+        guard let queue = stored("workQueue") as? DispatchQueue else {
+            throw Self.unsupported(
+                "tasks are not supported through the proxy with this version of Foundation: use AnsweringSession")
+        }
+        return queue
+    }
 
     /// Throws `URLError.unsupportedURL` with a reason for a download, and for an upload whose body is unknown.
     func body() throws -> Body {

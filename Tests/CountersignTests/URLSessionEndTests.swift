@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import FoundationNetworking
+import Synchronization
+import Testing
+
+@testable import Countersign
+@testable import CountersignNIO
+@testable import CountersignURLSession
+
+/// Tasks that are cancelled, and sessions that are invalidated, while they end. Each test is a process of its own,
+/// because Foundation ends the process at a mistake.
+@Suite(.serialized) struct URLSessionEndTests {
+    /// How a task is made, and who learns of its end.
+    private enum Style: CaseIterable {
+        case awaited, completion, delegate
+    }
+
+    /// Ten times as many if `COUNTERSIGN_LONG_TESTS` is set.
+    private static var rounds: Int {
+        ProcessInfo.processInfo.environment["COUNTERSIGN_LONG_TESTS"] == nil ? 600 : 6000
+    }
+
+    /// Counts the ends of tasks.
+    private final class Ends: NSObject, URLSessionDataDelegate, Sendable {
+        let count = Mutex(0)
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            count.withLock { $0 += 1 }
+        }
+
+        func waitFor(_ number: Int) async throws {
+            let hasEnded = try await eventually { self.count.withLock { $0 } >= number }
+            guard hasEnded else { throw Unfinished(ends: count.withLock { $0 }, of: number) }
+        }
+    }
+
+    private struct Unfinished: Error {
+        let ends: Int
+        let of: Int
+    }
+
+    /// Another moment of a request's life in each round: how often this thread lets others run before it goes on.
+    private static func pause(_ round: Int) async {
+        for _ in 0..<(round % 97) { await Task.yield() }
+        if round.isMultiple(of: 5) { usleep(useconds_t(round % 40) * 50) }
+    }
+
+    private static func run(_ round: @Sendable (URLSessionConfiguration, URL, Int) async throws -> Void) async throws {
+        let body = String(repeating: "x", count: 20_000)
+        let origin = try await PlainOrigin(head: "200 OK", body: body)
+        try await withProxy(try LibraryHome("\(origin.site) plaintext=yes\n")) { proxy, _ in
+            let configuration = try await URLSessionConfiguration.ephemeral.answering(through: proxy)
+            let url = try #require(URL(string: origin.site))
+            for number in 0..<rounds { try await round(configuration, url, number) }
+        }
+        try await origin.stop()
+    }
+
+    @Test func aTaskMayBeCancelledAtAnyTime() async {
+        await #expect(processExitsWith: .success) {
+            let ends = Ends()
+            let kept = Mutex<[Style: URLSession]>([:])
+            try await URLSessionEndTests.run { configuration, url, round in
+                let style = Style.allCases[round % 3]
+                let session = kept.withLock { kept in
+                    if let session = kept[style] { return session }
+                    let new = URLSession(
+                        configuration: configuration, delegate: style == .delegate ? ends : nil, delegateQueue: nil)
+                    kept[style] = new
+                    return new
+                }
+                switch style {
+                case .awaited:
+                    let task = Task { _ = try? await session.data(from: url) }
+                    await URLSessionEndTests.pause(round)
+                    task.cancel()
+                    await task.value
+                    ends.count.withLock { $0 += 1 }
+                case .completion, .delegate:
+                    let task =
+                        style == .delegate
+                        ? session.dataTask(with: url)
+                        : session.dataTask(with: url) { _, _, _ in ends.count.withLock { $0 += 1 } }
+                    task.resume()
+                    await URLSessionEndTests.pause(round)
+                    task.cancel()
+                }
+            }
+            try await ends.waitFor(URLSessionEndTests.rounds)
+            // Nothing ends twice.
+            #expect(ends.count.withLock { $0 } == URLSessionEndTests.rounds)
+        }
+    }
+
+    @Test func aSessionMayBeInvalidatedAtAnyTime() async {
+        await #expect(processExitsWith: .success) {
+            let ends = Ends()
+            try await URLSessionEndTests.run { configuration, url, round in
+                let session = URLSession(
+                    configuration: configuration, delegate: round.isMultiple(of: 2) ? ends : nil, delegateQueue: nil)
+                let awaited = round.isMultiple(of: 2) ? nil : Task { _ = try? await session.data(from: url) }
+                if round.isMultiple(of: 2) { session.dataTask(with: url).resume() }
+                await URLSessionEndTests.pause(round)
+                if round.isMultiple(of: 3) { session.finishTasksAndInvalidate() } else { session.invalidateAndCancel() }
+                await awaited?.value
+            }
+            try await ends.waitFor(URLSessionEndTests.rounds / 2)
+        }
+    }
+
+    @Test func aSuspendedTaskGoesOn() async throws {
+        let origin = try await PlainOrigin(head: "200 OK", body: "content")
+        try await withProxy(try LibraryHome("\(origin.site) plaintext=yes\n")) { proxy, _ in
+            let session = URLSession(configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
+            let url = try #require(URL(string: origin.site))
+            for round in 0..<50 {
+                let content: Data? = await withCheckedContinuation { continuation in
+                    let task = session.dataTask(with: url) { data, _, _ in continuation.resume(returning: data) }
+                    task.resume()
+                    for _ in 0..<(round % 7) * 100 { sched_yield() }
+                    task.suspend()
+                    for _ in 0..<(round % 5) * 100 { sched_yield() }
+                    task.resume()
+                }
+                #expect(content == Data("content".utf8))
+            }
+        }
+        try await origin.stop()
+    }
+}
