@@ -31,6 +31,10 @@ struct ServeCommand: AsyncParsableCommand {
             The token in --client-token-file has at least 16 characters from A-Z a-z 0-9 _ -, and only you may be able \
             to read the file.
 
+            A fault of its own ends the server at once, so that a service manager starts it again. With \
+            COUNTERSIGN_BACKTRACE=1 in its environment, the Swift runtime prints a backtrace before, which contains \
+            memory, if SWIFT_BACKTRACE enables that.
+
             EXAMPLES:
               countersign serve
               countersign serve --listen 127.0.0.1:0 --access-log -

@@ -11,6 +11,7 @@ enum Startup {
     /// Call it before any secret exists and before any other thread runs. Writing to a closed pipe, or beyond the limit
     /// of a file's size, is an error, not a signal.
     static func prepare() {
+        FatalSignals.restore()
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
         _ = InheritedDescriptors.atStart

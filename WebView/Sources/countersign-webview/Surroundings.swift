@@ -18,6 +18,14 @@ enum Surroundings {
         g_log_set_writer_func({ _, _, _, _ in G_LOG_WRITER_HANDLED }, nil, nil)
     }
 
+    /// At a fault of its own, the process ends at once. The Swift runtime would stop it instead, if `SWIFT_BACKTRACE`
+    /// enables that, and print what is in memory. `COUNTERSIGN_BACKTRACE=1` keeps its handlers. Called first of all.
+    static func restoreFatalSignals() {
+        let kept = getenv("COUNTERSIGN_BACKTRACE").map { String(cString: $0).lowercased() }
+        if let kept, ["1", "yes", "true"].contains(kept) { return }
+        for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS] { signal(number, SIG_DFL) }
+    }
+
     /// Variables that open the page to inspection, weaken the sandbox, or write keys and traffic to files.
     private static let removed = [
         "WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER",

@@ -6,6 +6,8 @@ import WebViewProtocol
 
 /// The web view of a sign-in: commands on standard input, events on standard output, one window.
 
+Surroundings.restoreFatalSignals()
+
 let options: Options
 do {
     options = try Options(Array(CommandLine.arguments.dropFirst()))

@@ -70,6 +70,16 @@ extension WebView {
             return !stat.contains(") Z ")
         }
 
+        /// Also where the Swift runtime would print a backtrace of it.
+        @Test(arguments: [[:], ["SWIFT_BACKTRACE": "enable=yes"]], [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV])
+        func aFaultEndsIt(environment: [String: String], signal: Int32) throws {
+            let view = try WebViewProcess(environment: environment)
+            try view.event { if case .ready = $0 { () } else { nil } }
+            kill(view.process.processID, signal)
+            #expect(view.process.exitStatus() == -signal)
+            #expect(view.process.standardError == "")
+        }
+
         @Test func theEndOfThePagesProcessIsAFailure() throws {
             let view = try WebViewProcess.open("/")
             try view.loaded()
