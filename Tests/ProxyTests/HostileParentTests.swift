@@ -144,14 +144,14 @@ import Testing
             let loop = EmbeddedEventLoop()
             let answerer = Deciding(Hostility(seed: seed &+ 1_000_000))
             let tunnel = ConnectTunnel(
-                parent: ParentProxy(.http, host, 3128), to: host, port: 443, limit: .seconds(30),
+                parent: ParentProxy(.http, host, 3128), to: host, port: 443, via: "1.1 csn-test", limit: .seconds(30),
                 spare: SpareBuffer(), answerer: answerer)
             var connections = 0
             var result: Result<any Channel, UpstreamError>?
             func connect() -> (EmbeddedChannel, ConnectionChain) {
                 connections += 1
                 result = nil
-                let channel = EmbeddedChannel(handler: Wire(), loop: loop)
+                let channel = EmbeddedChannel(handler: Wire(isNarrow: false), loop: loop)
                 channel.connect(to: .unix, promise: nil)
                 let chain = ConnectionChain(loop: loop, steps: [tunnel.makeStep()]) { result = $0 }
                 chain.runNextStep(on: channel)

@@ -29,7 +29,7 @@ extension ExchangeDriver {
     /// none, and no ticket locks an account.
     private var awaitsVerdict: Bool {
         guard case .waiting = mode else { return false }
-        if let dialogue, let permit = dialogue.permit { return dialogue.awaitsVerdict && !permit.credential.isTicket }
+        if let permit = dialogue?.permit { return permit.awaitsVerdict && !permit.key.credential.isTicket }
         guard sentField != nil, let answer = exchange.unaskedAnswer else { return false }
         return !answer.credential.isTicket
     }
