@@ -33,8 +33,8 @@ package enum PrintableText {
         return String(result)
     }
 
-    /// JSON text with the same values (RFC 8259 §7), in which each character that is not visible is escaped. White space
-    /// between the values stays.
+    /// JSON text with the same values (RFC 8259 §7), in which each character that is not visible is escaped. White
+    /// space between the values stays.
     package static func escapedJSON(_ json: String) -> String {
         guard !json.utf8.allSatisfy({ $0 < 0x7F }) else { return json }
         var result = String.UnicodeScalarView()

@@ -12,8 +12,8 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// The numbers from 3 on that are open in a child, apart from that of the folder that it lists. `between` runs after
-    /// the child's descriptors were chosen.
+    /// The numbers from 3 on that are open in a child, apart from that of the folder that it lists. `between` runs
+    /// after the child's descriptors were chosen.
     private func open(_ inherited: InheritedDescriptors, between: () -> Void = {}) throws -> [Int32] {
         let output = folder.file("output")
         var actions = posix_spawn_file_actions_t()

@@ -121,7 +121,8 @@ struct ExecCommand: AsyncParsableCommand {
     /// neither writes an access log nor admits other users, and a stranger's name does not lead it to this machine.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
-            allowedUsers.allowUser.isEmpty, !localNames.allowLocal, let server = access.server(failed: VaultAccess.opensVault)
+            allowedUsers.allowUser.isEmpty, !localNames.allowLocal,
+            let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.
         let sites = try home.sites()

@@ -55,8 +55,8 @@ enum Console {
         }
     }
 
-    /// For one line of text that is measured or framed before it is written. Text from a server or a file must not drive
-    /// the terminal, or look like another text.
+    /// For one line of text that is measured or framed before it is written. Text from a server or a file must not
+    /// drive the terminal, or look like another text.
     static func printable(_ line: some StringProtocol) -> String { PrintableText.escaped(line) }
 
     /// Whether output was lost. The program then fails, after it has done its work.
