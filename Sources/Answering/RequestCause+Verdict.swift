@@ -53,9 +53,13 @@ extension RequestCause {
         guard !isAmbiguous else { return refused(.contradiction) }
         switch site {
         case .none:
+            // Chromium says that of what a page's speculation rules load, too, with the page as the referrer.
+            if isEarly { return referrer.name == own ? .own : refused(.prefetch) }
+            if isFrame { return refused(.contradiction) }
             // An extension of the browser may name itself, and a form that the browser sends again names nobody.
-            if let page = origin.name, page != own, page.origin != nil { return refused(.contradiction) }
-            return isFrame ? refused(.contradiction) : .own
+            guard let page, page.origin != nil else { return .own }
+            return origin == .unnamed && isTopLevelNavigation
+                ? .navigation(from: page, isSameSite: false) : refused(.contradiction)
         case .sameOrigin:
             // Without a referrer, the browser writes null for pages of the site itself (Fetch §3.2).
             if let page = origin.name, page != own { return refused(.contradiction) }

@@ -76,7 +76,7 @@ import Testing
         // The person, and pages of the site.
         Row("none navigate document", "own"), Row("POST none navigate document", "own"),
         Row("POST none navigate document origin=null", "own"), Row("none no-cors empty", "own"),
-        Row("none navigate document sec-purpose=prefetch;prerender", "own"),
+        Row("none navigate document sec-purpose=prefetch referer=https://git.corp.example/", "own"),
         Row("none cors empty origin=chrome-extension://abcdefgh", "own"),
         Row("same-origin cors empty", "own"), Row("POST same-origin cors empty origin=https://git.corp.example", "own"),
         Row("POST same-origin navigate document origin=null", "own"), Row("same-origin navigate iframe", "own"),
@@ -104,6 +104,7 @@ import Testing
         // Another site.
         Row("cross-site navigate document", "navigation"), Row("HEAD cross-site navigate document", "navigation"),
         Row("cross-site navigate document referer=\(other)/", "navigation"),
+        Row("none navigate document referer=\(other)/", "navigation"),
         Row("POST cross-site navigate document origin=\(other)", "page \(other)"),
         Row("POST cross-site navigate document origin=null", "page"), Row("PUT cross-site navigate document", "page"),
         Row("cross-site navigate iframe referer=\(other)/", "page \(other)"),
@@ -120,7 +121,9 @@ import Testing
         Row("websocket: origin=\(other)", "page \(other)"), Row("websocket: origin=\(wiki)", "page \(wiki)"),
         Row("websocket: origin=https://git.corp.example", "own"), Row("websocket: ua=python", "own"),
         Row("websocket: cross-site navigate document", "page"), Row("websocket: ua=Mozilla/5.0", "silentBrowser"),
-        // In advance, and for service workers.
+        // In advance, and for service workers. Chromium's speculation rules say that no page is behind the request.
+        Row("none navigate document sec-purpose=prefetch referer=\(other)/", "prefetch \(other)"),
+        Row("none navigate document sec-purpose=prefetch;prerender", "prefetch"),
         Row("cross-site navigate document sec-purpose=prefetch", "prefetch"),
         Row("cross-site navigate document sec-purpose=prefetch;prerender referer=\(other)/", "prefetch \(other)"),
         Row("cross-site navigate document sec-purpose=anything", "prefetch"),
@@ -132,6 +135,8 @@ import Testing
         Row("same-origin cors empty origin=\(other)", "contradiction \(other)"),
         Row("POST same-origin navigate document origin=\(wiki)", "contradiction \(wiki)"),
         Row("none navigate document origin=\(other)", "contradiction \(other)"),
+        Row("none no-cors image referer=\(other)/", "contradiction \(other)"),
+        Row("POST none navigate document referer=\(other)/", "contradiction \(other)"),
         Row("none navigate iframe", "contradiction"), Row("none no-cors object", "contradiction"),
         Row("cross-site cors empty origin=https://git.corp.example", "contradiction"),
         Row("same-site cors empty origin=https://git.corp.example", "contradiction"),

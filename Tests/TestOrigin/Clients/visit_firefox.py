@@ -25,9 +25,7 @@ browse_firefox.PREFERENCES |= {
 class Driver(browse_firefox.Marionette):
     def call(self, command, **parameters):
         if command == "WebDriver:NewSession":
-            parameters["capabilities"] = {
-                "alwaysMatch": {"acceptInsecureCerts": True, "unhandledPromptBehavior": "dismiss"}
-            }
+            parameters = {"acceptInsecureCerts": True, "unhandledPromptBehavior": "dismiss"}
         return super().call(command, **parameters)
 
     def visit(self, url):
