@@ -94,6 +94,7 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func takeOutput() {
+        // The engine belongs to this handler alone, and calls this only while a method of the handler runs it.
         engine.output = { [unowned self] bytes in
             makeRoom(bytes.count)
             outbound?.writeBytes(bytes)

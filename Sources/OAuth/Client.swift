@@ -69,6 +69,7 @@ package struct Client: Sendable, Equatable {
             authorization = basicField(secret)
             secrets.append(secret)
         case .secret:
+            // Every exchange resolves its client when it has the provider's metadata, and fails if it cannot.
             preconditionFailure("the provider's way to send the secret is not chosen")
         }
         return ProviderRequest(

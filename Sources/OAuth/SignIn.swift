@@ -122,6 +122,10 @@ package struct SignIn: Sendable {
 
     // MARK: Events
 
+    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; what
+    // traps here is a mistake of the program. Redirects come from outside at any time, and are ignored if none is
+    // waited for.
+
     package mutating func start() -> Action {
         if case .ended(let action, _) = state { return action }
         guard case .idle = state else { preconditionFailure("a sign-in starts once") }

@@ -72,6 +72,9 @@ package struct TokenRefresh: Sendable {
 
     // MARK: Events
 
+    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; what
+    // traps here is a mistake of the program.
+
     package mutating func start() -> Action {
         if case .ended(let action) = state { return action }
         guard case .idle = state else { preconditionFailure("a refresh starts once") }

@@ -16,6 +16,7 @@ struct ScriptEngine: ~Copyable {
         let program = Array(Prelude.program.utf8)
         let outcome = Self.with(program) { csn_duk_prepare(engine, $0, $1) }
         guard outcome == CSN_DUK_DONE else {
+            // A program of our own, before any script, in a process that has nothing else to do.
             fatalError("the prelude fails: \(String(decoding: Self.text(engine), as: UTF8.self))")
         }
     }

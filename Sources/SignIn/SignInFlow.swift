@@ -93,6 +93,7 @@ package struct SignInFlow: Sendable {
         return try finished(try await run(&machine, action, nil))
     }
 
+    /// In the automatic form, the machine redeems an authorization itself, whatever the provider has sent.
     private func finished(_ outcome: Outcome) throws -> SignInResult {
         guard case .finished(let result) = outcome else { preconditionFailure("the automatic form fetches the tokens") }
         return result

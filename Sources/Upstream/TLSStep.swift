@@ -40,6 +40,7 @@ final class TLSStep: ConnectionStep {
 
     /// The connection whose handshake has completed.
     var establishedConnection: OriginConnection {
+        // The step cannot succeed before `run`, which makes it.
         guard let connection else { preconditionFailure("the TLS step succeeded without a connection") }
         return connection
     }

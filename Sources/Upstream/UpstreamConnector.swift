@@ -89,6 +89,7 @@ package struct UpstreamConnector {
             defer { last = nil }
             completion(
                 result.map { _ in
+                    // The chain of an https origin ends with this step, and succeeds only after all of its steps.
                     guard let last else { preconditionFailure("there was no TLS step") }
                     return last.establishedConnection
                 })

@@ -11,6 +11,7 @@ import WebViewProtocol
 final class MessageBridge {
     let contentManager = webkit_user_content_manager_new()
     private let policy: PageMessagePolicy?
+    /// It runs until the process ends.
     private unowned let program: Program
     private var replies: [Int: Reply] = [:]
     private var lastID = 0

@@ -7,6 +7,7 @@ import WebViewProtocol
 /// Delivers the configuration profiles that pages offer, one at a time. They pass through a file in the caller's
 /// folder, because WebKit writes downloads to files only.
 final class ProfileDownloads {
+    /// The owner, which the program keeps until the process ends.
     private unowned let window: SignInWindow
     private var count = 0
     /// The address of the response that is a profile, until its download starts.
@@ -84,6 +85,7 @@ final class ProfileDownloads {
     }
 
     private static func from(_ data: gpointer?) -> ProfileDownloads {
+        // GTK passes what the signal was connected with.
         guard let data else { preconditionFailure("a signal without its data") }
         return Unmanaged<ProfileDownloads>.fromOpaque(data).takeUnretainedValue()
     }

@@ -6,6 +6,7 @@ import WebViewProtocol
 /// The window with the sign-in page. Above the page it shows the page's origin, which the page cannot change.
 final class SignInWindow {
     let signIn: SignIn
+    /// It runs until the process ends.
     unowned let program: Program
     let session: NetworkSession
     let view: UnsafeMutablePointer<WebKitWebView>?
@@ -179,6 +180,7 @@ final class SignInWindow {
     }
 
     static func from(_ data: gpointer?) -> SignInWindow {
+        // GTK passes what the signal was connected with.
         guard let data else { preconditionFailure("a signal without its data") }
         return Unmanaged<SignInWindow>.fromOpaque(data).takeUnretainedValue()
     }
