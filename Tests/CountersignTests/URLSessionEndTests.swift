@@ -47,6 +47,22 @@ import Testing
         if round.isMultiple(of: 5) { usleep(useconds_t(round % 40) * 50) }
     }
 
+    /// Waits until the session has made its task, or has completed it already.
+    private static func hasBegun(_ request: Task<Void, Never>, in session: URLSession) async {
+        let hasEnded = Mutex(false)
+        let watching = Task {
+            await request.value
+            hasEnded.withLock { $0 = true }
+        }
+        while !hasEnded.withLock({ $0 }) {
+            let count = await withCheckedContinuation { continuation in
+                session.getAllTasks { continuation.resume(returning: $0.count) }
+            }
+            if count > 0 { break }
+        }
+        _ = watching
+    }
+
     private static func run(_ round: @Sendable (URLSessionConfiguration, URL, Int) async throws -> Void) async throws {
         let body = String(repeating: "x", count: 20_000)
         let origin = try await PlainOrigin(head: "200 OK", body: body)
@@ -102,6 +118,8 @@ import Testing
                     configuration: configuration, delegate: round.isMultiple(of: 2) ? ends : nil, delegateQueue: nil)
                 let awaited = round.isMultiple(of: 2) ? nil : Task { _ = try? await session.data(from: url) }
                 if round.isMultiple(of: 2) { session.dataTask(with: url).resume() }
+                // Foundation ends the process if a task is made after the invalidation.
+                if let awaited { await URLSessionEndTests.hasBegun(awaited, in: session) }
                 await URLSessionEndTests.pause(round)
                 if round.isMultiple(of: 3) { session.finishTasksAndInvalidate() } else { session.invalidateAndCancel() }
                 await awaited?.value
@@ -119,9 +137,9 @@ import Testing
                 let content: Data? = await withCheckedContinuation { continuation in
                     let task = session.dataTask(with: url) { data, _, _ in continuation.resume(returning: data) }
                     task.resume()
-                    for _ in 0..<(round % 7) * 100 { sched_yield() }
+                    for _ in 0..<(round % 7) { sched_yield() }
                     task.suspend()
-                    for _ in 0..<(round % 5) * 100 { sched_yield() }
+                    for _ in 0..<(round % 5) { sched_yield() }
                     task.resume()
                 }
                 #expect(content == Data("content".utf8))
