@@ -108,7 +108,13 @@ final class ParentStage {
         self.result = result
     }
 
-    /// The client leaves.
+    /// The client leaves. If the parent is judging a password, that is awaited.
+    func leave() {
+        if let chain, tunnel?.awaitsVerdict() == true { return chain.leave(within: .seconds(20)) }
+        cancel()
+    }
+
+    /// Everything is given up.
     func cancel() {
         chain?.cancel()
         chain = nil

@@ -194,6 +194,22 @@ import Testing
         #expect(stage.error?.detail.contains("requires authentication (credential \"enrollment\"") == true)
     }
 
+    @Test(arguments: [[1, 0], [1, 1]] as [[UInt8]])
+    func aClientThatLeavesDoesNotTakeTheVerdictOfSOCKSWithIt(verdict: [UInt8]) throws {
+        let stage = try socks()
+        try stage.receive([5, 2])
+        _ = try stage.sent()
+        stage.leave()
+        #expect(stage.breaker.isTried(Self.socksKey))
+        try stage.receive(verdict)
+        // Nobody wants the connection.
+        #expect(try stage.sent() == "" && !stage.isOpen)
+        let record = stage.breaker.record(of: Self.socksKey)
+        #expect(record?.pending == nil && record?.unaccepted.count == (verdict[1] == 0 ? 0 : 1))
+        #expect((record?.acceptedAt != nil) == (verdict[1] == 0))
+        #expect(stage.services.lateVerdicts == 0)
+    }
+
     /// They would otherwise fail, because nobody knows yet whether the password is right.
     @Test func connectionsWaitWhileAnotherOneTriesThePassword() throws {
         let stage = try ParentStage(.socks5h, ParentStage.policy("answer=basic"))

@@ -16,6 +16,8 @@ final class SOCKSExchange: SOCKSAnswering {
     private let parent: ParentProxy
     private let services: LoopServices
     private var permit: BreakerAttempt?
+    /// The client has left, and the parent's verdict is awaited for the breaker alone.
+    private var isLate = false
     /// Waits for the breaker.
     private var completion: ((SOCKSOffer) -> Void)?
 
@@ -40,7 +42,18 @@ final class SOCKSExchange: SOCKSAnswering {
         permit = nil
     }
 
+    func clientLeft() -> Bool {
+        guard let permit, permit.awaitsVerdict, !isLate, !services.isStopped,
+            services.lateVerdicts < LateVerdict.maximumCount
+        else { return false }
+        isLate = true
+        services.lateVerdicts += 1
+        return true
+    }
+
     func ended() {
+        if isLate { services.lateVerdicts -= 1 }
+        isLate = false
         completion = nil
         permit = nil
     }

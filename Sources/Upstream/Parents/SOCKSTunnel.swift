@@ -19,6 +19,9 @@ package protocol SOCKSAnswering: AnyObject {
     /// The parent's verdict on them.
     func judged(_ verdict: SOCKSVerdict)
 
+    /// The client has left. Returns whether the parent's verdict is awaited nevertheless.
+    func clientLeft() -> Bool
+
     /// Nothing follows.
     func ended()
 }
@@ -50,6 +53,8 @@ package final class SOCKSTunnel: ParentTunnel {
     let mayBeLocal: Bool
     let spare: SpareBuffer
     package var early = ByteBuffer()
+    /// Nobody wants the connection any more, only the parent's verdict.
+    private(set) var isLeft = false
 
     package init(
         parent: ParentProxy, to host: HostName, port: UInt16, limit: TimeAmount, answerer: any SOCKSAnswering,
@@ -68,6 +73,11 @@ package final class SOCKSTunnel: ParentTunnel {
     package func makeStep() -> any ConnectionStep { SOCKSStep(self) }
 
     package func secured(by tls: TLSSummary) {}
+
+    package func awaitsVerdict() -> Bool {
+        isLeft = answerer.clientLeft()
+        return isLeft
+    }
 
     package func ended() { answerer.ended() }
 }
@@ -156,6 +166,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         case .needMore: break
         case .send(let bytes):
             judge(.accepted)
+            guard !tunnel.isLeft else { return fail(UpstreamError(.tunnelRefused, "nobody waits")) }
             output.write(bytes)
             output.flush()
         case .sendSecret(let secret):
