@@ -40,12 +40,28 @@ package protocol RequestSigner: AnyObject, Sendable {
     /// Whether the field depends on the content.
     var needsContent: Bool { get }
 
+    /// Whether the server has accepted a field that was sent before a challenge.
+    var hasServed: Bool { get }
+
+    /// Whether the next field will be the first one that uses what the server announced last.
+    var isRenewed: Bool { get }
+
     /// The field for `request`; nil if it depends on content that is not available.
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField?
+
+    /// Whether the next field answers `challenge` as if it had been made for it.
+    func answers(_ challenge: Challenge) -> Bool
+
+    /// The server has accepted a field that was sent before a challenge.
+    func served()
 }
 
 extension RequestSigner {
     package var needsContent: Bool { false }
+    package var hasServed: Bool { true }
+    package var isRenewed: Bool { false }
+    package func answers(_ challenge: Challenge) -> Bool { false }
+    package func served() {}
 }
 
 /// The parts of a request that an answer may depend on. Nothing is copied unless a signer reads it.

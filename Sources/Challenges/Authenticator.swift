@@ -13,7 +13,8 @@ import CountersignCryptography
 //   How strong is it?                                     its position in the AuthenticatorTable
 //   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection,
 //                                                         answersEachRequest
-//   Which credentials can it use?                         usesTicket, usesDevice, requiresTLS, obstacle(to:_:)
+//   Which credentials can it use, and send where?         usesTicket, usesDevice, sendsPassword, requiresTLS,
+//                                                         obstacle(to:_:)
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
@@ -51,6 +52,8 @@ package protocol Authenticator: AnyObject, Sendable {
     var usesDevice: Bool { get }
     /// Whether answers over TLS are bound to the server's certificate (RFC 5929), which therefore must be known.
     var usesChannelBinding: Bool { get }
+    /// Whether answers contain the password as it is, for everybody who can read them.
+    var sendsPassword: Bool { get }
     /// Whether answers are sent over TLS only, even if the site's line contains `plaintext=yes`.
     var requiresTLS: Bool { get }
     /// Whether ``acceptance(_:)`` must examine every response that accepts an answer.
@@ -124,6 +127,8 @@ package struct RepeatedChallenge: Sendable {
     package let sent: AuthorizationField?
     /// Whether the answer was a token to which the dialogue expects a reply.
     package let expectsToken: Bool
+    /// Whether the answer was sent before any challenge to this request: it answered an earlier one.
+    package let isUnasked: Bool
     package let source: ChallengeSource
 }
 
@@ -152,6 +157,9 @@ package enum ChallengeVerdict: Sendable {
     case insufficient(String)
     /// The credential may be right, but the answer is out of date (RFC 7616 §3.3). The renewed answer is sent once.
     case stale(Answer)
+    /// The server asks for another answer than the one that was sent. That is made with the same credential, and sent
+    /// once. `isStale`: the server says that the credential is right (RFC 7616 §3.3).
+    case asksAnew(isStale: Bool)
     /// The dialogue continues with the server's token.
     case nextToken([UInt8])
     /// None of these: the challenge is handed back to the client for this reason, and the credential does not count as
@@ -180,12 +188,12 @@ extension AcceptingResponse {
             challenges = try ChallengeParser.parse(fields: challengeFields)
         } catch {
             let isAbsent = challengeFields.allSatisfy { !$0.lowercased().hasPrefix(word.lowercased()) }
-            return isAbsent ? .accepted : .forged("the challenge field cannot be read")
+            return isAbsent ? .accepted : .unproved("the challenge field cannot be read")
         }
         let tokens = challenges.filter { $0.isOf(word) }.compactMap(\.token68)
         guard let first = tokens.first else { return .accepted }
-        guard tokens.count == 1 else { return .forged("there are \(tokens.count) tokens") }
-        guard let token = Base64.decode(first) else { return .forged("the token is not Base64") }
+        guard tokens.count == 1 else { return .unproved("there are \(tokens.count) tokens") }
+        guard let token = Base64.decode(first) else { return .unproved("the token is not Base64") }
         return .finalToken(token)
     }
 }
@@ -193,6 +201,9 @@ extension AcceptingResponse {
 /// The result of examining a response that is not a challenge.
 package enum AcceptanceVerdict: Sendable {
     case accepted
+    /// Accepted, but the server's proof is incomplete or cannot be read, for the given reason. No server has to prove
+    /// anything, so it is as if there were no proof.
+    case unproved(String)
     /// The dialogue must verify the server's last token.
     case finalToken([UInt8])
     /// The server's proof is wrong, for the given reason: an impostor may have answered.
@@ -212,8 +223,10 @@ package enum Preemption: Equatable, Sendable {
     /// The answer, with each request (RFC 7617 §2.2, RFC 7616 §3.6).
     case answer(Answer)
     /// The first token of a new dialogue, which saves the round trip of the first challenge. The credential is still
-    /// requested.
+    /// requested. The server must reply to the token, so that a request with content does not carry it.
     case dialogue
+    /// The same, but in most dialogues the first token is the only one, and the request carries it with its content.
+    case token
 }
 
 extension Authenticator {
@@ -228,6 +241,7 @@ extension Authenticator {
     package var usesDevice: Bool { false }
     package func alsoChallenges(withStatus status: Int) -> Bool { false }
     package var usesChannelBinding: Bool { false }
+    package var sendsPassword: Bool { false }
     package var requiresTLS: Bool { false }
     package var verifiesAcceptance: Bool { false }
     package func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool { verifiesAcceptance }

@@ -22,6 +22,13 @@ package final class AuthenticatorTable: Sendable {
         return offers
     }
 
+    /// The strongest of them, for a comparison with what the server has accepted before.
+    package func offered(in challenges: [Challenge], permitted: [AuthenticationScheme]) -> OfferedSchemes? {
+        offers(in: challenges, permitted: permitted).first.map {
+            OfferedSchemes(strongest: $0.authenticator.scheme, permitted: permitted)
+        }
+    }
+
     /// Whether `one` comes after `other`.
     func isWeaker(_ one: any Authenticator, than other: any Authenticator) -> Bool {
         let stronger = authenticators.first { $0 === one || $0 === other }

@@ -35,6 +35,12 @@ package final class AuthorizationField: Sendable {
     /// The scheme and the parameters. Credentials have the syntax of a challenge (RFC 9110 §11.4).
     var parsed: Challenge? { (try? ChallengeParser.parse(fields: [fieldValue]))?.first }
 
+    /// Whether the token68 encodes octets beyond ASCII.
+    var hasTextBeyondASCII: Bool {
+        guard let text = credentials.utf8Text, let decoded = Base64.decode(text) else { return false }
+        return Secret(decoded).withBytes { $0.contains { $0 >= 0x80 } }
+    }
+
     /// The number of bytes in the field's value.
     package var byteCount: Int { scheme.utf8.count + 1 + credentials.count }
 

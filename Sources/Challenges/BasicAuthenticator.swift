@@ -9,6 +9,7 @@ package final class BasicAuthenticator: Authenticator {
 
     package var schemeName: String { "Basic" }
     package var scheme: AuthenticationScheme { .basic }
+    package var sendsPassword: Bool { true }
 
     /// A challenge without a realm is invalid (RFC 7617 §2).
     package func canAnswer(_ challenge: Challenge) -> Bool { challenge.realm != nil }
@@ -32,6 +33,18 @@ package final class BasicAuthenticator: Authenticator {
     }
 
     package func preemption(after answer: Answer) -> Preemption { .answer(answer) }
+
+    /// The same octets would be rejected again. Only another charset makes others of them (§2.1).
+    package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
+        guard repeated.isUnasked, case .fixed(let field) = repeated.answer, field.hasTextBeyondASCII else {
+            return .rejected
+        }
+        func charset(_ challenge: Challenge) -> CredentialCharset { CredentialCharset.latin1.required(by: challenge) }
+        let charsets = repeated.challenges.filter { $0.isOf(schemeName) && $0.realm == repeated.answered.realm }
+            .map(charset)
+        let isOther = !charsets.isEmpty && !charsets.contains(charset(repeated.answered))
+        return isOther ? .asksAnew(isStale: false) : .rejected
+    }
 
     /// The field that answers `challenge` with `credential`. A user name without a domain gets `domain` (`ACME\jdoe`).
     ///

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+extension Breaker.Result {
+    /// The result of an answer whose response is incomplete or refused. `status` is that of its status-line, if it was
+    /// read: only one that challenges may be about the answer. Nobody knows what the server thought of it, and it must
+    /// not be sent again and again.
+    package static func unusableResponse(status: Int?, otherwise result: Self) -> Self {
+        guard let status else { return result }
+        return ChallengeSource.allCases.contains { $0.status == status } ? .unknown : .inconclusive
+    }
+}
+
 /// The beginning and the end of attempts.
 extension Breaker {
     /// An attempt that ``decide(_:for:at:)`` permits begins.
@@ -15,11 +25,18 @@ extension Breaker {
         let countsSilence = !key.credential.isTicket
         switch result {
         case .accepted:
+            if !key.space.isKDC { schemes.accepted(key.space.scheme, at: key.space.origin, now: now) }
             accepted(key, for: request, owner, at: now)
             return .unremarkable
         case .acceptedUnasked:
             guard record(of: key)?.acceptedAt != nil else { return .unremarkable }
             change(key, at: now) { $0.accepted.add(request, upTo: Self.acceptedRequests) }
+            return .unremarkable
+        case .challengedUnasked:
+            challengedUnasked(key, at: now)
+            return .unremarkable
+        case .withheld:
+            schemes.withheld(key.credential.name, at: key.space.origin)
             return .unremarkable
         case .inconclusive,
             .unanswered where !countsSilence,
@@ -46,6 +63,15 @@ extension Breaker {
         guard counts else { return }
         accounts[key.account]?.carriedFailures = 0
         accounts[key.account]?.unaccepted = UnacceptedAnswers()
+    }
+
+    /// Counts for the space and the account, unless others count already. Those that were sent with it are one.
+    private mutating func challengedUnasked(_ key: Key, at now: Int64) {
+        guard let record = record(of: key), record.rejection == nil, record.unaccepted.count(at: now) == 0 else {
+            return
+        }
+        change(key, at: now) { $0.unaccepted.add(at: now) }
+        accounts[key.account]?.addUnaccepted(nil, at: now)
     }
 
     /// `isDefinite`: the request cannot be the reason.

@@ -4,7 +4,8 @@
 extension Breaker {
     /// Removes records without failures that have not changed since the first time, and rejections from before the
     /// second.
-    package mutating func removeRecords(unchangedSince time: Int64, rejectionsSince rejected: Int64) {
+    package mutating func removeRecords(unchangedSince time: Int64, rejectionsSince rejected: Int64, at now: Int64) {
+        schemes.removeOld(at: now)
         for (account, record) in accounts {
             let spaces = record.spaces.filter { _, record in
                 record.rejection.map { $0.at >= rejected } ?? (record.pending != nil || record.changedAt >= time)
@@ -32,16 +33,16 @@ extension Breaker {
     }
 
     /// Permits one more attempt with the credentials named `name`, or with all: the next one, wherever it is, must be
-    /// accepted, or wait as if the limit had been reached. Returns the names of those that had failed. Attempts in
-    /// progress are not affected.
+    /// accepted, or wait as if the limit had been reached. Returns the names of those that had failed, or that were
+    /// withheld from weaker offers, which they may answer now. Attempts in progress are not affected.
     package mutating func permitRetry(of name: String?, at now: Int64) -> [String] {
-        var names: [String] = []
+        var names = schemes.permitWeaker(for: name)
         for (key, account) in accounts where name.map({ $0 == account.name }) ?? !account.name.isEmpty {
             guard
                 account.failures(at: now) > 0 || account.unaccepted.count(at: now) > 0
                     || account.spaces.values.contains(where: { $0.isInDoubt(at: now) })
             else { continue }
-            names.append(account.name)
+            names.insert(account.name)
             accounts[key]?.carriedFailures = min(account.rejections, Self.maximumFailures - 1)
             accounts[key]?.unaccepted = .allButOne(at: now)
             for space in account.spaces.keys {

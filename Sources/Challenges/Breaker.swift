@@ -19,6 +19,7 @@
 //      of it, because the client gave up, a time limit passed, or the process ended. Answers that were sent before
 //      the first of them was known count as one per space, and as one for the account. So does an attempt of more
 //      than 20 seconds that began before the latest answer that counts for the account.
+//      So does an answer that was sent without a challenge and challenged: the next one, to that challenge, decides.
 //      a. While any count, the account is sent only after a challenge, and by one request at a time in each space.
 //      b. After two in a space, or three in all, the next attempt waits for half an hour, the following ones for an
 //         hour, two hours, and then four. A space that has never accepted the account waits after two in all.
@@ -26,7 +27,9 @@
 //         latest answer counts: its outcome decides. It waits after four in all.
 //   6. An acceptance ends what rule 3, 4 and 5 say only if a challenge preceded the answer, because a page may be
 //      public.
-//   7. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
+//   7. An origin that has accepted a scheme and offers only weaker ones gets no answer until the user permits it
+//      (`AcceptedSchemes`).
+//   8. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
 //      in all: unless it is accepted, the next one waits as after four. If a rejection preceded, the next one counts as
 //      the second.
 
@@ -64,6 +67,8 @@ package struct Breaker: Equatable, Sendable {
         case accepted
         /// An answer that was sent without a challenge got a response that is not a challenge. The page may be public.
         case acceptedUnasked
+        /// An answer that was sent without a challenge was challenged, and the answer to that challenge will decide.
+        case challengedUnasked
         /// The origin challenged again.
         case rejected
         /// The origin said that the credential itself is wrong, so that it does not matter which request it was for.
@@ -72,6 +77,8 @@ package struct Breaker: Equatable, Sendable {
         case unanswered
         /// The answer was sent, and nobody waited for the response: the client gave up, or a time limit passed.
         case unknown
+        /// The answer was not sent, because the origin offers only weaker schemes than it has accepted before.
+        case withheld
         /// The answer was not sent, or the response says nothing about it.
         case inconclusive
     }
@@ -121,10 +128,15 @@ package struct Breaker: Equatable, Sendable {
     /// evicted. Records of failures are never evicted.
     package let capacity: Int
     package internal(set) var accounts: [Account: AccountRecord] = [:]
+    /// With which schemes origins have accepted answers.
+    package internal(set) var schemes: AcceptedSchemes
 
-    package init(capacity: Int = 4096, accounts: [Account: AccountRecord] = [:]) {
+    package init(
+        capacity: Int = 4096, accounts: [Account: AccountRecord] = [:], schemes: AcceptedSchemes = AcceptedSchemes()
+    ) {
         self.capacity = capacity
         self.accounts = accounts
+        self.schemes = schemes
     }
 
     /// The record of an account in one space.

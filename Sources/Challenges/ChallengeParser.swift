@@ -3,9 +3,9 @@
 /// A strict parser for `WWW-Authenticate` fields (RFC 9110 §11.6.1): input that the grammar derives in exactly one way
 /// is parsed, and everything else is an error.
 ///
-/// One malformed challenge invalidates the whole response, because the text after it could be parsed in two ways. There
-/// is no tolerance beyond the grammar for any peer. Each field is parsed separately: if a list continues in the next
-/// field line, that line must begin with a scheme.
+/// One malformed challenge invalidates the whole response, because the text after it could be parsed in two ways. The
+/// only tolerance beyond the grammar is for Base64 without quotes as the value of a parameter. Each field is parsed
+/// separately: if a list continues in the next field line, that line must begin with a scheme.
 package enum ChallengeParser {
     /// The maximum total length of all fields of one response, in UTF-8 bytes.
     package static let maximumBytes = 16 * 1024
@@ -141,9 +141,11 @@ private struct FieldReader {
         return String(decoding: bytes[start..<end], as: UTF8.self)
     }
 
-    /// `token / quoted-string`
+    /// `token / quoted-string`, and also Base64 without quotes, which cannot be read in another way: Spray and others
+    /// write nonces so.
     private mutating func takeValue() throws(AuthenticationError) -> String {
         guard next == .quote else {
+            if let token68 = takeToken68() { return token68 }
             guard let token = takeToken() else { throw fault("expected a value") }
             return token
         }

@@ -6,11 +6,27 @@ package struct CredentialRequest: Equatable, Sendable {
     package let space: AuthenticationSpace
     /// How many answers to this request have been rejected.
     package let previousFailureCount: Int
+    /// The answer that was sent before a challenge, and to which the server replied with this one. It counts until an
+    /// answer is accepted: ``Breaker/Result/challengedUnasked``.
+    package let refused: AcceptedAnswer?
+    /// What the server offers with the challenge; nil without one.
+    package let offered: OfferedSchemes?
 
-    package init(_ offer: Offer, at origin: Origin, previousFailureCount: Int) {
+    package init(
+        _ offer: Offer, at origin: Origin, previousFailureCount: Int, after refused: AcceptedAnswer? = nil,
+        offered: OfferedSchemes? = nil
+    ) {
         self.offer = offer
         space = offer.space(at: origin)
         self.previousFailureCount = previousFailureCount
+        self.refused = refused
+        self.offered = offered
+    }
+
+    /// What the breaker is told besides does not make another question.
+    package static func == (left: Self, right: Self) -> Bool {
+        left.offer == right.offer && left.space == right.space
+            && left.previousFailureCount == right.previousFailureCount
     }
 }
 

@@ -21,8 +21,11 @@ extension ExchangeMachine {
         return challenges
     }
 
-    /// With a `status` that is not the source's, only schemes that challenge with it are answered.
-    mutating func choose(among challenges: [Challenge], _ status: Int) -> Action {
+    /// With a `status` that is not the source's, only schemes that challenge with it are answered. `refused` is the
+    /// answer to which the server replied with these challenges.
+    mutating func choose(
+        among challenges: [Challenge], _ status: Int, after refused: AcceptedAnswer? = nil
+    ) -> Action {
         checks = ThreeChecks(site: context.site)
         var offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
         if status != context.source.status { offers.removeAll { !$0.authenticator.alsoChallenges(withStatus: status) } }
@@ -39,7 +42,7 @@ extension ExchangeMachine {
             checks.challenge = isOffered(first)
             return handBack(credential: .no(localFailures.joined(separator: "; ")))
         }
-        return ask(strongest, weaker: Array(untried.dropFirst()), isPreemptive: false)
+        return ask(strongest, weaker: Array(untried.dropFirst()), isPreemptive: false, after: refused)
     }
 
     private func nothingToAnswer(_ challenges: [Challenge]) -> String {
@@ -64,11 +67,17 @@ extension ExchangeMachine {
         .yes("\(offer.authenticator.scheme.rawValue) is offered and permitted")
     }
 
-    mutating func ask(_ offer: Offer, weaker: [Offer], isPreemptive: Bool) -> Action {
+    mutating func ask(
+        _ offer: Offer, weaker: [Offer], isPreemptive: Bool, after refused: AcceptedAnswer? = nil
+    ) -> Action {
         checks.challenge =
             isPreemptive ? .yes("\(offer.authenticator.scheme.rawValue) was accepted here before") : isOffered(offer)
-        state = .asked(PendingDecision(offer: offer, weaker: weaker, isPreemptive: isPreemptive))
-        return .ask(CredentialRequest(offer, at: context.origin, previousFailureCount: 0))
+        state = .asked(PendingDecision(offer: offer, weaker: weaker, isPreemptive: isPreemptive, refused: refused))
+        return .ask(
+            CredentialRequest(
+                offer, at: context.origin, previousFailureCount: 0, after: refused,
+                offered: isPreemptive
+                    ? nil : context.authenticators.offered(in: challenges, permitted: context.permitted)))
     }
 
     // MARK: From the decision to the answer
@@ -83,7 +92,7 @@ extension ExchangeMachine {
             return answer(
                 PendingAnswer(
                     offer: pending.offer, weaker: pending.weaker, credential: credential, reference: reference,
-                    isPreemptive: pending.isPreemptive))
+                    isPreemptive: pending.isPreemptive, refused: pending.refused))
         case .performDefaultHandling(let reason):
             return declined(pending, reason: reason)
         case .rejectProtectionSpace(let reason):
@@ -91,7 +100,8 @@ extension ExchangeMachine {
             let asked = pending.offer.space(at: context.origin)
             let weaker = pending.weaker.drop { $0.space(at: context.origin) == asked }
             guard let next = weaker.first else { return declined(pending, reason: reason) }
-            return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: pending.isPreemptive)
+            return ask(
+                next, weaker: Array(weaker.dropFirst()), isPreemptive: pending.isPreemptive, after: pending.refused)
         }
     }
 
@@ -105,7 +115,7 @@ extension ExchangeMachine {
         let weaker = pending.weaker.drop { $0.space(at: context.origin) == failed }
         guard let next = weaker.first else { return giveUp(credential: .no(withLocalFailures(reason))) }
         localFailures.append(reason)
-        return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: false)
+        return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: false, after: pending.refused)
     }
 
     private func withLocalFailures(_ reason: String) -> String {
@@ -114,11 +124,17 @@ extension ExchangeMachine {
 
     private mutating func answer(_ pending: PendingAnswer) -> Action {
         checks.credential = .yes("credential \"\(pending.reference.name)\"")
+        if let answer = pending.continuedAnswer { return send(pending, answer) }
         do throws(AuthenticationError) {
             let reply = try pending.offer.authenticator.reply(
                 to: pending.offer.challenge, with: pending.credential, context)
             switch reply {
-            case .answer(let answer): return send(pending, answer)
+            case .answer(let answer):
+                // The server has refused the same octets already.
+                if let refused = pending.refused, refused.preemption == .answer(answer) {
+                    return rejected(pending.offer.space(at: context.origin), pending.reference)
+                }
+                return send(pending, answer)
             case .dialogue: return openDialogue(pending)
             }
         } catch {
@@ -185,6 +201,10 @@ extension ExchangeMachine {
             guard !hasRenewed else { return handBack(challenge: staleAgain) }
             hasRenewed = true
             return send(pending, renewed)
+        case .asksAnew:
+            guard !hasRenewed else { return handBack(challenge: staleAgain) }
+            hasRenewed = true
+            return answerAnew(pending, challenges)
         case .nextToken(let token):
             state = .computingReply(pending)
             return .computeToken(TokenRequest(offer, pending.credential, .reply(to: token)))
@@ -194,12 +214,25 @@ extension ExchangeMachine {
     }
 
     func verdict(
-        on challenges: [Challenge], _ offer: Offer, _ answer: Answer, expectsToken: Bool
+        on challenges: [Challenge], _ offer: Offer, _ answer: Answer, expectsToken: Bool, isUnasked: Bool = false
     ) -> ChallengeVerdict {
         offer.authenticator.verdict(
             on: RepeatedChallenge(
                 challenges: challenges, answered: offer.challenge, answer: answer, sent: sentField,
-                expectsToken: expectsToken, source: context.source))
+                expectsToken: expectsToken, isUnasked: isUnasked, source: context.source))
+    }
+
+    /// Answers the strongest of `challenges` that is for the same space, with the same credential.
+    private mutating func answerAnew(_ pending: PendingAnswer, _ challenges: [Challenge]) -> Action {
+        let space = pending.offer.space(at: context.origin)
+        let offers = context.authenticators.offers(in: challenges, permitted: context.permitted)
+        guard let offer = offers.first(where: { $0.space(at: context.origin) == space }) else {
+            return handBack(challenge: .no(nothingToAnswer(challenges)))
+        }
+        let pending = PendingAnswer(
+            offer: offer, weaker: [], credential: pending.credential, reference: pending.reference,
+            isPreemptive: false)
+        return answer(pending)
     }
 
     var staleAgain: ThreeChecks.Check { .no("\(context.source.name) called a new answer stale") }
@@ -245,6 +278,9 @@ extension ExchangeMachine {
         switch acceptance(pending.offer, answer, fields, information) {
         case .accepted:
             return finish(accepting: pending, answer)
+        case .unproved(let reason):
+            unprovedReason = unproved(reason)
+            return finish(accepting: pending, answer)
         case .finalToken(let token):
             state = .verifyingAcceptance(pending, answer)
             return .computeToken(TokenRequest(pending.offer, pending.credential, .conclude(token)))
@@ -268,12 +304,16 @@ extension ExchangeMachine {
                 informationFields: information, source: context.source))
     }
 
+    func unproved(_ reason: String) -> String {
+        "the \(context.source.name) did not prove that it knows the secret, too: \(reason)"
+    }
+
     mutating func finish(accepting pending: PendingAnswer, _ answer: Answer) -> Action {
-        let preemption = pending.offer.authenticator.preemption(after: answer)
-        return finish(
+        finish(
             .accepted(
                 AcceptedAnswer(
-                    pending.offer, at: context.origin, credential: pending.reference, preemption: preemption)))
+                    pending.offer, at: context.origin, credential: pending.reference,
+                    preemption: preemption(after: answer, pending))))
     }
 
     /// Handles a response to an opening that is not a challenge: the path requires no authentication, or the connection

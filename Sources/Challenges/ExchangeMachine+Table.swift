@@ -78,6 +78,7 @@ extension ExchangeMachine {
         case .abandoningReply(let pending):
             return openDialogue(pending)
         case .verifyingAcceptance(let pending, let answer):
+            unprovedReason = token.unprovedReason.map(unproved)
             return finish(accepting: pending, answer)
         case .finished:
             return .wait

@@ -9,13 +9,15 @@ extension ExchangeMachine {
         }
         guard let accepted = context.usableAnswer else { return sendUnanswered() }
         switch accepted.preemption {
+        case .dialogue where context.hasBody:
+            return sendUnanswered()
         case .answer(let answer):
             checks.challenge = .yes("\(accepted.space.scheme.rawValue) was accepted here before")
             checks.credential = .yes("credential \"\(accepted.credential.name)\"")
             roundsAnswered += 1
             state = .awaitingReuse(accepted)
             return .send(answer)
-        case .dialogue:
+        case .dialogue, .token:
             return ask(accepted.offer, weaker: [], isPreemptive: true)
         case .none:
             return sendUnanswered()
@@ -45,12 +47,16 @@ extension ExchangeMachine {
             guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
                 return challengedInstead(of: offer, by: challenges)
             }
-            switch verdict(on: challenges, offer, answer, expectsToken: false) {
+            // The renewed answer is one to the challenge that came before.
+            switch verdict(on: challenges, offer, answer, expectsToken: false, isUnasked: !hasRenewed) {
             case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
             case .invalid: return invalid(accepted.space, accepted.credential)
             case .insufficient(let reason): return handBack(credential: .no(reason))
             case .handBack(let reason): return handBack(challenge: .no(reason))
             case .stale(let renewed): return reuse(accepted, renewed)
+            case .asksAnew(let isStale):
+                if isStale { hasRenewed = true }
+                return choose(among: challenges, context.source.status, after: isStale ? nil : accepted)
             }
         } catch {
             // The challenge cannot be parsed, but the server has certainly not accepted the answer.
@@ -86,6 +92,7 @@ extension ExchangeMachine {
         _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
     ) -> Action {
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
+        if case .answer(.perRequest(let signer)) = accepted.preemption { signer.served() }
         guard accepted.offer.authenticator.verifiesAcceptance(ofStatus: status, hasInformation: !information.isEmpty),
             case .answer(let answer) = accepted.preemption
         else {
@@ -93,11 +100,43 @@ extension ExchangeMachine {
         }
         switch acceptance(accepted.offer, answer, fields, information) {
         case .accepted: return finish(.accepted(accepted))
+        case .unproved(let reason):
+            unprovedReason = unproved(reason)
+            return finish(.accepted(accepted))
         case .finalToken: return forged("no dialogue expects one")
         case .forged(let reason): return forged(reason)
         case .invalid: return invalid(accepted.space, accepted.credential)
         case .insufficient(let reason): return handBack(credential: .no(reason))
         case .handBack(let reason): return handBack(challenge: .no(reason))
         }
+    }
+
+    // MARK: What may be sent the next time
+
+    /// What may be sent before a challenge after `answer` was accepted. A server that refused an answer at the first
+    /// time that it was sent before a challenge wants a challenge for every request. So none is sent before one until
+    /// the server itself announces what it will accept next (`nextnonce`, RFC 7616 §3.5).
+    func preemption(after answer: Answer, _ pending: PendingAnswer) -> Preemption {
+        let preemption = pending.offer.authenticator.preemption(after: answer)
+        guard case .answer(.perRequest(let signer)) = preemption, !signer.isRenewed else { return preemption }
+        return refusesWhatIsUnasked(pending) ? .none : preemption
+    }
+
+    private func refusesWhatIsUnasked(_ pending: PendingAnswer) -> Bool {
+        if case .answer(.perRequest(let signer))? = pending.refused?.preemption { return !signer.hasServed }
+        guard let accepted = context.accepted, accepted.preemption == .none else { return false }
+        return accepted.space == pending.offer.space(at: context.origin)
+    }
+}
+
+extension ExchangeMachine.PendingAnswer {
+    /// The answer that was sent before the challenge, if it answers the challenge as well: its next field differs, as
+    /// it has another count.
+    var continuedAnswer: Answer? {
+        guard let refused, refused.credential == reference, refused.offer.authenticator === offer.authenticator,
+            case .answer(let answer) = refused.preemption, case .perRequest(let signer) = answer,
+            signer.answers(offer.challenge)
+        else { return nil }
+        return answer
     }
 }

@@ -36,11 +36,15 @@
 //      refused the stronger one. If the server replies with weaker offers to an answer that was sent before a
 //      challenge, the request is sent once without an answer, and the challenge to that is the first.
 //   4. The authenticator interprets a challenge to our answer. No answer is repeated, unless the authenticator finds
-//      that it was stale, which is allowed once.
+//      that it was stale, which is allowed once. An answer that was sent before a challenge answered an earlier one:
+//      if the authenticator finds that the new challenge asks for another answer (RFC 7616 §3.6), it is the first.
 //   5. A request is sent with our answer at most `maximumRounds` times; then the challenge is handed back.
 //   6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it restarts once. A
 //      request whose opening was ignored leaves it if the connection ends.
 //   7. A challenge that cannot be answered is delivered unchanged.
+//   8. A request with content waits for its own challenge before a dialogue is opened: whoever does not challenge would
+//      act on the opening, which has no content, and then on the request.
+//   9. A server need not prove that it knows the secret. A proof that is absent or cannot be read is no wrong proof.
 
 /// The exchange of one request with a server that may challenge it. Each event returns one action, which can be
 /// compared.
@@ -73,6 +77,8 @@ package struct ExchangeMachine: Sendable {
         let weaker: [Offer]
         /// Requested before any challenge, because an answer was accepted here before.
         let isPreemptive: Bool
+        /// As in ``CredentialRequest``.
+        var refused: AcceptedAnswer?
     }
 
     /// An answer that is being computed, or whose outcome is not known yet.
@@ -83,6 +89,8 @@ package struct ExchangeMachine: Sendable {
         let credential: EnrolledCredential
         let reference: CredentialReference
         let isPreemptive: Bool
+        /// As in ``CredentialRequest``.
+        var refused: AcceptedAnswer?
     }
 
     enum Event: Equatable, Sendable {
@@ -129,6 +137,9 @@ package struct ExchangeMachine: Sendable {
     var hasRenewed = false
     /// The field that the driver sent most recently.
     var sentField: AuthorizationField?
+    /// Why the response that accepts our answer does not prove that the server knows the secret, too, although it seems
+    /// to try; nil if there is nothing to say.
+    package internal(set) var unprovedReason: String?
 
     package init(_ context: RequestContext) {
         checks = context.refusal ?? ThreeChecks(site: context.site)

@@ -13,6 +13,10 @@ package struct RequestContext: Sendable {
     package var permitted: [AuthenticationScheme]
     /// Whether the site's line contains `plaintext=yes`.
     package var plaintextPermitted: Bool
+    /// Whether the site's line names its schemes: without that, no password is sent over http as it is.
+    package var namesSchemes = true
+    /// Whether the challenges are those of a parent proxy without TLS.
+    package var isPlaintextParent = false
     /// Whether the client sent an authorization field of its own. If so, nothing of ours is sent.
     package var clientAuthorizes: Bool
     /// Why nothing is sent because of what causes the request, such as a page of another origin; nil if nothing speaks
@@ -80,10 +84,17 @@ package struct RequestContext: Sendable {
             ? .no("site is http and its line does not say plaintext=yes") : nil
     }
 
-    /// The failed check, if the scheme is answered over TLS only and the origin does not use it; otherwise nil.
+    /// The failed check, if the scheme is not answered without TLS, and there is none; otherwise nil.
     package func transportRefusal(of authenticator: any Authenticator) -> ThreeChecks.Check? {
-        origin.scheme == .http && authenticator.requiresTLS
-            ? .no("\(authenticator.name) is answered over https only") : nil
+        let name = authenticator.name
+        if isPlaintextParent, !plaintextPermitted, !authenticator.usesTicket {
+            return .no("\(name) is sent to a parent without TLS only if its line says plaintext=yes")
+        }
+        guard origin.scheme == .http else { return nil }
+        if authenticator.requiresTLS { return .no("\(name) is answered over https only") }
+        guard authenticator.sendsPassword, !namesSchemes else { return nil }
+        return .no(
+            "over http, \(name) is answered only if the site's line names it: answer=\(authenticator.scheme.rawValue)")
     }
 
     /// Whether a response with this status may be a challenge although its status is not that of the source.
@@ -106,7 +117,7 @@ package struct RequestContext: Sendable {
     /// ``accepted``, if the site's line still permits it, and it is not for another parent on the way.
     var usableAnswer: AcceptedAnswer? {
         guard let accepted, accepted.space.origin == origin, plaintextRefusal == nil,
-            permitted.contains(accepted.space.scheme)
+            permitted.contains(accepted.space.scheme), transportRefusal(of: accepted.offer.authenticator) == nil
         else { return nil }
         return accepted
     }

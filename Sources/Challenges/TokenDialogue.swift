@@ -14,7 +14,8 @@ package enum TokenStep: Equatable, Sendable {
     case open
     /// Reply to the server's token.
     case reply(to: [UInt8])
-    /// Verify the token of the final response. Produces no token.
+    /// Verify the token of the final response. Produces no token. Fails if the token is wrong, but not if it proves
+    /// nothing: see ``DialogueToken/unprovedReason``.
     case conclude([UInt8])
 }
 
@@ -24,10 +25,20 @@ package struct DialogueToken: Equatable, Sendable {
     /// Whether the server will reply with a token. If so, the request is sent without its content, because it will be
     /// challenged again.
     package let expectsReply: Bool
+    /// After a step that concludes: why the server's token proves nothing, although nothing in it is wrong.
+    package let unprovedReason: String?
 
     package init(_ bytes: [UInt8], expectsReply: Bool) {
         self.bytes = bytes
         self.expectsReply = expectsReply
+        unprovedReason = nil
+    }
+
+    /// The result of a step that concludes.
+    package init(concluding unprovedReason: String?) {
+        bytes = []
+        expectsReply = false
+        self.unprovedReason = unprovedReason
     }
 }
 

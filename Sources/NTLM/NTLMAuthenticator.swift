@@ -97,8 +97,7 @@ private struct NTLMDialogue: TokenDialogue {
                     exportedSessionKey: inputs.random(16))
                 return .computed(DialogueToken(token, expectsReply: false))
             case .conclude(let serverToken):
-                try context.conclude(serverToken)
-                return .computed(DialogueToken([], expectsReply: false))
+                return .computed(DialogueToken(concluding: try context.conclude(serverToken)))
             }
         } catch {
             return .failed(reason: error.detail)

@@ -116,24 +116,29 @@ package struct NTLMContext: Sendable {
     ///
     /// Throws `rejected` if the server did not accept the answer, and `wrongMIC` if its mechListMIC was not computed
     /// with the session key.
-    package mutating func conclude(_ serverToken: [UInt8]) throws(NTLMError) {
+    package mutating func conclude(_ serverToken: [UInt8]) throws(NTLMError) -> String? {
         guard case .authenticated(let session) = state else {
             throw NTLMError(.outOfOrder, "a dialogue is concluded once, after the AuthenticateMessage")
         }
         state = .ended
-        guard !serverToken.isEmpty else { return }
-        guard let session else {
-            throw NTLMError(.malformed, "the server sent a token of \(serverToken.count) bytes where none is due")
+        guard !serverToken.isEmpty else { return nil }
+        guard let session else { return "the server sent a token of \(serverToken.count) bytes where none is due" }
+        let response: NegTokenResp
+        do throws(SPNEGOError) {
+            response = try NegTokenResp(parsing: serverToken)
+        } catch {
+            return error.detail
         }
-        let response = try NTLMError.reading(try NegTokenResp(parsing: serverToken))
         try response.checkAcceptable()
-        guard response.negState == .acceptCompleted, response.responseToken?.isEmpty ?? true else {
-            throw NTLMError(.rejected, "the server did not complete the negotiation")
+        guard let mic = response.mechListMIC else {
+            let isComplete = response.negState == .acceptCompleted && response.responseToken?.isEmpty ?? true
+            return isComplete ? nil : "it did not complete the negotiation"
         }
-        guard let mic = response.mechListMIC else { return }
+        guard mic.count == MIC.lengthBytes else { return "its mechListMIC has \(mic.count) bytes" }
         guard mic == Self.mechListMIC(session: session, direction: .serverToClient) else {
             throw NTLMError(.wrongMIC, "the server's mechListMIC does not fit the session key")
         }
+        return nil
     }
 
     // MARK: The AuthenticateMessage

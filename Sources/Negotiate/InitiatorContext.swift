@@ -59,11 +59,22 @@ final class InitiatorContext: @unchecked Sendable {
             NegTokenResp(negState: nil, responseToken: token, mechListMIC: mic).serialized, expectsReply: false)
     }
 
-    /// Verifies the token of the final response: it proves that the server has the service's key.
-    func conclude(_ serverToken: [UInt8]) throws(KerberosError) {
-        let message = try Self.parse(serverToken)
-        guard try take(message) == nil, isEstablished, message.negState == .acceptCompleted || message.negState == nil
-        else { throw KerberosError(.refused, "the server did not prove that it has the key of \(service)") }
+    /// Verifies the token of the final response, which proves that the server has the service's key. Returns the reason
+    /// if it proves nothing: many acceptors send no Kerberos token, and some send one without SPNEGO. Throws if the
+    /// proof is wrong, or if the server rejected the ticket.
+    func conclude(_ serverToken: [UInt8]) throws(KerberosError) -> String? {
+        let message: NegTokenResp
+        do throws(KerberosError) {
+            message = try Self.parse(serverToken)
+        } catch {
+            guard error.code == .malformed else { throw error }
+            return error.sentence
+        }
+        guard message.negState == .reject || message.responseToken?.isEmpty == false || isEstablished else {
+            return "its SPNEGO token contains no Kerberos token"
+        }
+        guard try take(message) == nil, isEstablished else { return "it wants another Kerberos token" }
+        return nil
     }
 
     // MARK: SPNEGO

@@ -77,7 +77,7 @@ package final class KerberosAuthenticator: Authenticator {
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict { response.lastToken(of: schemeName) }
 
     /// Each request carries a token of its own (RFC 4559 §4).
-    package func preemption(after answer: Answer) -> Preemption { .dialogue }
+    package func preemption(after answer: Answer) -> Preemption { .token }
 }
 
 /// Runs the client's side of one Kerberos dialogue for an exchange.
@@ -110,8 +110,7 @@ private struct KerberosDialogue: TokenDialogue {
             run(nil, report) { () throws(KerberosError) in try context.reply(to: token) }
         case .conclude(let token):
             run(nil, report) { () throws(KerberosError) in
-                try context.conclude(token)
-                return DialogueToken([], expectsReply: false)
+                DialogueToken(concluding: try context.conclude(token))
             }
         }
     }

@@ -135,7 +135,7 @@ import Testing
         }
         let space = AuthenticationSpace(origin: .wiki, realm: "r", scheme: .bearer)
         for (status, error, isDefinite) in [
-            (401, ", error=\"invalid_token\"", true), (401, "", false), (401, ", error=\"unheard_of\"", false),
+            (401, ", error=\"invalid_token\"", true), (401, "", false),
             (403, ", error=\"invalid_token\"", true),
         ] {
             let (machine, action) = outcome(status, "Bearer realm=\"r\"\(error)")
@@ -148,6 +148,19 @@ import Testing
                 status, "Bearer realm=\"r\", error=\"insufficient_scope\", scope=\"admin audit\"")
             #expect(action == .deliver(.handedBack(machine.checks)))
             #expect(machine.checks.failure == "the token's scope is insufficient: the origin requires \"admin audit\"")
+        }
+        for status in [401, 403] {
+            for (error, shown) in [
+                ("insufficient_claims", "insufficient_claims"),
+                ("insufficient_user_authentication", "insufficient_user_authentication"),
+                ("unheard_of", "unheard_of"), ("", ""), ("a\\\"b\\\\\u{E9}", "a?b??"),
+                (String(repeating: "x", count: 61), String(repeating: "x", count: 60)),
+            ] {
+                let (machine, action) = outcome(status, "Bearer realm=\"r\", error=\"\(error)\", claims=\"e30=\"")
+                #expect(action == .deliver(.handedBack(machine.checks)))
+                #expect(
+                    machine.checks.failure == "the origin does not accept the token for this request (\(shown))")
+            }
         }
         for status in [400, 401] {
             let (machine, action) = outcome(status, "Bearer realm=\"r\", error=\"invalid_request\"")

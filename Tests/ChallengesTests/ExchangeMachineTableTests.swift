@@ -69,7 +69,8 @@ import Testing
     static let variants: [(difference: String, state: ExchangeMachine.State, context: RequestContext, row: String)] = [
         ("refused", .ready, .site().with { $0.site = .no("not listed") }, "s . . . . . . . . . . . . . ."),
         ("an answer was accepted before", .ready, .site(accepted: .basic), "S . . . . . . . . . . . . . ."),
-        ("a dialogue was accepted before", .ready, learned, "a . . . . . . . . . . . . . ."),
+        ("a dialogue was accepted before", .ready, withoutContent, "a . . . . . . . . . . . . . ."),
+        ("a dialogue was accepted before, with content", .ready, learned, "s . . . . . . . . . . . . . ."),
         ("pre-emptive", asked(preemptive), learned, ". . . . . . c s . . . . w w d"),
         ("pre-emptive", .computingOpening(preemptive), learned, ". . . . . . . . o S s s w w d"),
         ("pre-emptive", .awaitingToken(preemptive, .opening), learned, ". s s s c w . . . . . . c c f"),
@@ -80,6 +81,7 @@ import Testing
 
     private static let strongest = pending(.ntlm, nil, weaker: [OfferKind.basic.offer("Wiki")])
     private static let learned = RequestContext.site(hasBody: true, accepted: .ntlm(.ntlm))
+    private static let withoutContent = RequestContext.site(accepted: .ntlm(.ntlm))
     private static let preemptive = pending(.ntlm, nil, isPreemptive: true)
 
     /// A machine in `state`, on a connection with an opening. It holds a challenge unless it has sent an answer without

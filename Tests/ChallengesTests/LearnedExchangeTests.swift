@@ -83,9 +83,43 @@ import Testing
             [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
     }
 
+    /// Whoever does not challenge would act on the opening, and then on the request.
+    @Test(arguments: [OfferKind.ntlm, .ntlmInNegotiate])
+    func noDialogueIsOpenedUnaskedForARequestWithContent(kind: OfferKind) {
+        play(
+            .site(hasBody: true, accepted: .ntlm(kind)),
+            [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
+        play(
+            .site(hasBody: true, accepted: .ntlm(kind)),
+            [
+                .event(.started), .expect(.send(nil)), .checks(.checks(nil)),
+                .response(401, "\(kind.authenticator.schemeName)"),
+                .expect(.ask(kind == .ntlm ? .ntlm : .ntlmInNegotiate)),
+                .decision(.jdoe), .expect(.computeToken(kind, .jdoe, serverToken: nil)),
+                .token([1]),
+                .expect(
+                    .sendOpening(
+                        .fixed(AuthorizationField(scheme: kind.authenticator.schemeName, credentials: [1])))),
+            ])
+    }
+
+    /// The first token may be the whole answer, as Kerberos' is.
+    @Test func aTokenThatIsTheWholeAnswerGoesWithTheContent() {
+        let learned = AcceptedAnswer(
+            OfferKind.ntlm.offer(), at: .wiki, credential: PasswordCredential.jdoe.reference, preemption: .token)
+        play(
+            .site(hasBody: true, accepted: learned),
+            [
+                .event(.started), .expect(.ask(.ntlm)),
+                .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
+                .event(.tokenComputed(DialogueToken([1], expectsReply: false))), .expect(.send(.opening)),
+                .response(200), .expect(.deliver(.accepted(.ntlm))),
+            ])
+    }
+
     @Test func aLearnedDialogueIsOpenedAtOnce() {
         let exchange = play(
-            .site(hasBody: true, accepted: .ntlm(.ntlm)),
+            .site(accepted: .ntlm(.ntlm)),
             [
                 .event(.started), .expect(.ask(.ntlm)),
                 .checks(.checks(.yes("ntlm was accepted here before"))),

@@ -133,6 +133,69 @@ import Testing
         #expect(try bench.user.succeed("credential", "list").contains("rejected") == false)
     }
 
+    // MARK: A challenge to an answer that was sent ahead (RFC 7616 §3.6)
+
+    @Test func oneTimeNoncesNeedNoStale() throws {
+        let bench = try Bench(["uses": 1, "stale": false])
+        for path in ["/a", "/a", "/b", "/b"] { #expect(try bench.get(path).status == 200) }
+        // The second request shows that no nonce is good twice, so that the following ones wait for a challenge.
+        #expect(bench.verdicts == ["no answer", nil, "stale", nil, "no answer", nil, "no answer", nil])
+        #expect(try bench.user.succeed("credential", "list").contains("rejected") == false)
+    }
+
+    /// Two servers behind one name, or one that treats paths differently: the realm is the same, and each knows its own
+    /// nonces only.
+    static let differences: [[String: any Sendable]] = [
+        [:], ["opaque": "other"], ["opaque": NSNull()], ["algorithms": ["MD5"]], ["algorithms": ["SHA-512-256"]],
+        ["algorithms": ["SHA-256-sess"]], ["qop": NSNull()], ["qop": "auth-int"], ["userhash": true],
+        ["charset": true], ["charset_of_account": "latin1"], ["rspauth": "right"],
+    ]
+
+    @Test(arguments: differences.indices, [false, true])
+    func anotherChallengeInTheRealmIsAnswered(index: Int, isFirst: Bool) throws {
+        let other = Self.differences[index]
+        let isCharset = other["charset_of_account"] != nil
+        let bench = try Bench(
+            [
+                "stale": false, "charset": isCharset,
+                "others": ["/two": other.merging(["charset": false]) { one, _ in one }],
+            ],
+            name: isCharset ? "j\u{F6}rg" : Countersign.user,
+            options: "answer=digest" + (isCharset ? " charset=latin1" : ""))
+        let paths = isFirst ? ["/two/a", "/one/a"] : ["/one/a", "/two/a"]
+        for path in paths + paths + paths {
+            let seen = try bench.get(path)
+            #expect(seen.status == 200, "\(path): \(bench.verdicts) \(seen.said)")
+        }
+        #expect(try bench.user.succeed("credential", "list").contains("rejected") == false)
+    }
+
+    /// The answer to the new challenge decides.
+    @Test func aPasswordThatHasChangedIsSentTwice() throws {
+        let bench = try Bench(["others": ["/changed": ["password": "another"]]])
+        #expect(try bench.get().status == 200)
+        for path in ["/changed/a", "/changed/b", "/changed/a", "/changed/c"] {
+            #expect(try bench.get(path).status == 401)
+        }
+        #expect(bench.verdicts.filter { $0 == "wrong response" }.count == 2, "\(bench.verdicts)")
+    }
+
+    // MARK: The server's proof
+
+    /// What is no proof is no wrong one (RFC 7616 §3.5).
+    @Test(arguments: [
+        ["info": "qop=auth nc=00000001"], ["info": "rspauth=\""], ["info": "rspauth=\"00\", rspauth=\"00\""],
+        ["rspauth": "0123456789abcdef"], ["rspauth": String(repeating: "x", count: 64)],
+    ])
+    func aProofThatCannotBeReadIsNotWrong(control: [String: String]) throws {
+        let bench = try Bench(control)
+        for _ in 0..<2 {
+            let seen = try bench.get()
+            #expect(seen.status == 200, "\(seen.said)")
+            #expect(seen.proxyStatus.contains("did not prove that it knows the secret, too"), "\(seen.proxyStatus)")
+        }
+    }
+
     @Test func theNextNonceIsUsed() throws {
         let bench = try Bench(["nextnonce": true, "uses": 1])
         for _ in 0..<5 { #expect(try bench.get().status == 200) }

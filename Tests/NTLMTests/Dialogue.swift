@@ -51,7 +51,7 @@ struct Dialogue {
     /// Runs the complete dialogue.
     mutating func run(password: String = password) throws(NTLMError) -> NTLMAcceptor.Client {
         let accepted = try verify(try answer(try challenge()), password: password)
-        try client.conclude(accepted.finalToken)
+        _ = try client.conclude(accepted.finalToken)
         return accepted
     }
 

@@ -76,7 +76,7 @@ struct RecordedExchange: CustomTestStringConvertible, Sendable {
             try record.bytes("challenge"), now: try #require(UInt64(try record.text("now"))),
             clientChallenge: try record.bytes("client-challenge"), exportedSessionKey: try record.bytes("session-key"))
         #expect(Hex.encode(answer) == (try record.text("authenticate")))
-        try client.conclude(try record.bytes("final"))
+        #expect(try client.conclude(try record.bytes("final")) == nil)
     }
 
     @Test(arguments: recorded(role: "acceptor"))

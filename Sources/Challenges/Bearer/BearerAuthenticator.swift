@@ -39,7 +39,8 @@ package final class BearerAuthenticator: Authenticator {
         return token
     }
 
-    /// Only a challenge without an error, or one that says so, is about the token itself (§3.1).
+    /// Only a challenge without an error, or one that says so, is about the token itself (§3.1). What another code
+    /// requires, such as other claims or a stronger sign-in (RFC 9470), is none of the token's faults.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         let challenges = repeated.challenges.filter { $0.isOf(schemeName) }
         let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first
@@ -47,7 +48,8 @@ package final class BearerAuthenticator: Authenticator {
         case .invalidToken: return .invalid
         case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, repeated.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(repeated.source))
-        case .other, nil: return .rejected
+        case .other(let code): return .handBack(Self.says(code, repeated.source))
+        case nil: return .rejected
         }
     }
 
@@ -60,8 +62,13 @@ package final class BearerAuthenticator: Authenticator {
         case .invalidToken: return .invalid
         case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, response.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(response.source))
-        case .other, nil: return .accepted
+        case .other(let code): return .handBack(Self.says(code, response.source))
+        case nil: return .accepted
         }
+    }
+
+    private static func says(_ code: String, _ source: ChallengeSource) -> String {
+        "the \(source.name) does not accept the token for this request (\(code))"
     }
 
     private static func invalidRequest(_ source: ChallengeSource) -> String {

@@ -8,8 +8,11 @@ package enum BearerError: Equatable, Sendable {
     case invalidToken
     /// `insufficient_scope`, with the scope that is needed, if the server names one.
     case insufficientScope(String?)
-    /// Another error code.
-    case other
+    /// Another error code, as it may be shown.
+    case other(String)
+
+    /// The longest code that is repeated in messages, in bytes.
+    private static let codeBytes = 60
 
     /// The longest scope that is repeated in messages, in bytes.
     static let scopeBytes = 200
@@ -21,8 +24,16 @@ package enum BearerError: Equatable, Sendable {
         case "invalid_token": self = .invalidToken
         case "insufficient_scope": self = .insufficientScope(Self.scope(of: challenge))
         case nil: return nil
-        case .some: self = .other
+        case .some(let code): self = .other(Self.shown(code))
         }
+    }
+
+    /// RFC 6750 §3 permits no quotation mark, backslash or other character than printable ASCII in a code.
+    private static func shown(_ code: String) -> String {
+        let scalars = code.unicodeScalars.prefix(codeBytes).map { scalar -> Unicode.Scalar in
+            (0x20...0x7E).contains(scalar.value) && scalar != "\"" && scalar != "\\" ? scalar : "?"
+        }
+        return String(String.UnicodeScalarView(scalars))
     }
 
     private static let insufficientScope = "the token's scope is insufficient"

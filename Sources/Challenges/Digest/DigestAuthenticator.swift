@@ -101,36 +101,42 @@ package final class DigestAuthenticator: Authenticator {
         guard isAvailable else { throw .missing(function.digest, for: "Digest with \(function.rawValue)") }
     }
 
-    /// A nonce that is out of date says nothing about the password (§3.3).
+    /// A nonce that is out of date says nothing about the password (§3.3). Nor does a challenge to an answer that was
+    /// sent before one: a session lasts until the server sends another challenge in its realm (§3.6), and many servers
+    /// do not say that a nonce is out of date.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         guard case .perRequest(let signer as DigestSigner) = repeated.answer else { return .rejected }
-        let renewed = repeated.challenges.lazy.filter(canAnswer).compactMap(DigestChallenge.init).first {
+        let renewed = repeated.challenges.compactMap(DigestChallenge.init).filter {
             $0.realm == signer.challenge.realm
         }
-        guard let renewed, renewed.isStale else { return .rejected }
-        // What may be sent ahead depends on the protection, so another one is another answer.
-        guard renewed.protection == signer.challenge.protection else {
-            return .handBack("the origin changed the qop of its challenge")
+        if let stale = renewed.first(where: { $0.isStale && $0.isLike(signer.challenge) }) {
+            return .stale(.perRequest(DigestSigner(stale, signer.secret)))
         }
-        return .stale(.perRequest(DigestSigner(renewed, signer.secret)))
+        if renewed.contains(where: \.isStale) { return .asksAnew(isStale: true) }
+        return repeated.isUnasked ? .asksAnew(isStale: false) : .rejected
     }
 
     /// A server need not prove anything (§3.5).
     package func verifiesAcceptance(ofStatus status: Int, hasInformation: Bool) -> Bool { hasInformation }
 
-    /// Verifies `rspauth`, and takes the next nonce (§3.5).
+    /// Verifies `rspauth`, and takes the next nonce (§3.5). Only a digest of full length can be wrong.
     package func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict {
         guard case .perRequest(let signer as DigestSigner) = response.answer else { return .accepted }
         guard let information = DigestInformation(response.informationFields) else {
-            return .forged("the Authentication-Info field cannot be read")
+            return .unproved("the \(response.source.informationField) field cannot be read")
         }
-        if let proof = information.responseDigest, let sent = response.sent, !signer.verifies(proof, of: sent) {
-            return .forged("the server does not know the password (rspauth)")
+        var reason: String?
+        if let proof = information.responseDigest, let sent = response.sent {
+            if !signer.isDigest(proof) {
+                reason = "rspauth is no digest"
+            } else if !signer.verifies(proof, of: sent) {
+                return .forged("the server does not know the password (rspauth)")
+            }
         }
         if let nonce = information.nextNonce, let sent = response.sent?.parameter("nonce") {
             signer.use(nonce, after: sent)
         }
-        return .accepted
+        return reason.map { .unproved($0) } ?? .accepted
     }
 
     /// Content can be hashed only when all of it is here, which the first send of a request does not wait for.

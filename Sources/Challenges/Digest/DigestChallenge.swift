@@ -24,8 +24,9 @@ struct DigestChallenge: Equatable, Sendable {
     let isStale: Bool
     /// Whether the user name is to be sent as a hash.
     let hashesUser: Bool
-    /// Whether the server knows RFC 7616, and with it `username*`.
-    let statesCharset: Bool
+    /// A server that states one knows RFC 7616, and with it `username*`.
+    let charset: String?
+    var statesCharset: Bool { charset != nil }
 
     /// Nil if a required parameter is missing, or if the server requires an algorithm or a protection that is unknown.
     init?(_ challenge: Challenge) {
@@ -51,7 +52,13 @@ struct DigestChallenge: Equatable, Sendable {
         opaque = challenge.parameter("opaque")
         isStale = challenge.parameter("stale")?.lowercased() == "true"
         hashesUser = challenge.parameter("userhash")?.lowercased() == "true"
-        statesCharset = challenge.parameter("charset") != nil
+        charset = challenge.parameter("charset")?.lowercased()
+    }
+
+    /// Whether an answer to both has the same secret and the same parameters, apart from the nonce and `opaque`.
+    func isLike(_ other: DigestChallenge) -> Bool {
+        realm == other.realm && algorithm == other.algorithm && protection == other.protection
+            && hashesUser == other.hashesUser && charset == other.charset
     }
 
     private static func words(_ list: String) -> [String] {

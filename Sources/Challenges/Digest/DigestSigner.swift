@@ -22,6 +22,8 @@ final class DigestSigner: RequestSigner {
     let challenge: DigestChallenge
     let secret: DigestSecret
     private let session: Mutex<Session>
+    /// Whether the server has accepted a nonce more than once.
+    private let isReusable = Atomic(false)
 
     init(_ challenge: DigestChallenge, _ secret: DigestSecret) {
         self.challenge = challenge
@@ -33,6 +35,24 @@ final class DigestSigner: RequestSigner {
     }
 
     var needsContent: Bool { challenge.protection == .content }
+
+    var hasServed: Bool { isReusable.load(ordering: .relaxed) }
+
+    func served() {
+        if !hasServed { isReusable.store(true, ordering: .relaxed) }
+    }
+
+    /// The nonce is a `nextnonce` that no request has used yet.
+    var isRenewed: Bool { session.withLock { $0.count == 0 } }
+
+    /// A nonce that the server repeats keeps its count: no server accepts a count twice.
+    func answers(_ challenge: Challenge) -> Bool {
+        guard let asked = DigestChallenge(challenge), asked.isLike(self.challenge),
+            asked.opaque == self.challenge.opaque,
+            asked.algorithmName == self.challenge.algorithmName
+        else { return false }
+        return session.withLock { $0.serverNonce.elementsEqual(asked.nonce.utf8) }
+    }
 
     /// Uses `nonce` from now on, if requests still use `previous`: a late response must not bring an older nonce back,
     /// with counts that were used (`nextnonce`, §3.5). An algorithm per session keeps its nonce: RFC 7616 does not say
@@ -97,6 +117,11 @@ final class DigestSigner: RequestSigner {
     }
 
     private static let colon = UInt8(ascii: ":")
+
+    /// Whether `proof` has the form of a digest.
+    func isDigest(_ proof: String) -> Bool {
+        proof.utf8.count == challenge.algorithm.digitCount && Hex.decode(proof) != nil
+    }
 
     /// Whether `proof` is the `rspauth` for the request with the field `sent`. With `auth-int` it covers the
     /// response's content, which has not arrived, so that nothing can be said.

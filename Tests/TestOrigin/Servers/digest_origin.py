@@ -10,8 +10,12 @@ Usage: digest_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTROL
     domain, userhash, charset parameters of the challenge
     uses                      after so many requests, a nonce is stale (default: no limit)
     nextnonce                 announces another nonce with every response
-    rspauth                   "right", "wrong" or null (default: null)
+    rspauth                   "right", "wrong" (as long as the right one) or null, or the proof itself (default: null)
+    info                      the whole Authentication-Info
     basic                     also offers Basic, after Digest
+    stale                     says that a nonce is stale (default: true)
+    charset_of_account        how the account is encoded (default: "utf-8")
+    others                    a path's first segment and what differs below it; each has nonces of its own
 
 A nonce count that was used before is an error, and is never accepted. /echo answers with the method, the length and the
 SHA-256 of the content. Under /forbidden/ nobody is accepted. Writes one JSON object per request to LOG.
@@ -56,6 +60,8 @@ class Handler(LoggingHandler):
     def respond(self):
         self.body = self.read_content()
         self.info = None
+        self.place = "/" + self.path.split("/")[1]
+        self.control = {**self.server.control, **self.server.control.get("others", {}).get(self.place, {})}
         value = self.headers.get("Authorization")
         why = "no answer" if value is None else self.fault(value)
         if why == "" and self.path.startswith("/forbidden/"):
@@ -65,7 +71,8 @@ class Handler(LoggingHandler):
             "status": 401 if why else 200, "received": len(self.body), "authorization": value,
         })
         if why:
-            challenges = self.server.challenges(why == "stale")
+            is_stale = why == "stale" and self.control.get("stale", True)
+            challenges = self.server.challenges(self.control, self.place, is_stale)
             return self.reply(401, why.encode(), [("WWW-Authenticate", challenge) for challenge in challenges])
         body = json.dumps({
             "method": self.command, "length": len(self.body), "sha256": hashlib.sha256(self.body).hexdigest(),
@@ -74,7 +81,7 @@ class Handler(LoggingHandler):
 
     def fault(self, value):
         """Why the answer is wrong; empty if it is right."""
-        control = self.server.control
+        control = self.control
         scheme, _, rest = value.partition(" ")
         if scheme != "Digest":
             return "not Digest"
@@ -83,7 +90,7 @@ class Handler(LoggingHandler):
         algorithm = answer.get("algorithm", "MD5")
         if algorithm not in control["algorithms"] or answer["realm"] != realm or answer["uri"] != self.path:
             return "wrong algorithm, realm or uri"
-        if answer.get("opaque") != "the opaque":
+        if answer.get("opaque") != control["opaque"]:
             return "wrong opaque"
         user = control["user"]
         if "username*" in answer:
@@ -94,7 +101,7 @@ class Handler(LoggingHandler):
         elif answer.get("userhash") == "true":
             name = user if answer["username"] == digest(algorithm, f"{user}:{realm}") else "?"
         else:
-            name = answer["username"].encode("latin1").decode()
+            name = answer["username"].encode("latin1").decode(control["charset_of_account"], "replace")
         if bool(control.get("userhash")) != (answer.get("userhash") == "true"):
             return "userhash was not followed"
         if name != user:
@@ -102,7 +109,8 @@ class Handler(LoggingHandler):
         qop = answer.get("qop")
         if (qop is None) != (control["qop"] is None) or qop and qop not in re.split(", *", control["qop"]):
             return "wrong qop"
-        secret = digest(algorithm, f"{user}:{realm}:{control['password']}")
+        account = f"{user}:{realm}:{control['password']}"
+        secret = digest(algorithm, account.encode(control["charset_of_account"]))
         if algorithm.endswith("-sess"):
             secret = digest(algorithm, f"{secret}:{answer['nonce']}:{answer['cnonce']}")
         middle = f":{answer['nc']}:{answer['cnonce']}:{qop}" if qop else ""
@@ -114,36 +122,41 @@ class Handler(LoggingHandler):
 
         if answer["response"] != response(self.command):
             return "wrong response"
-        stale = self.server.use(answer["nonce"], answer.get("nc"))
+        stale = self.server.use(self.place, answer["nonce"], answer.get("nc"))
         if stale:
             return stale
         info = []
         if control.get("rspauth"):
-            proof = response("") if control["rspauth"] == "right" else "0" * 32
+            proof = {"right": response(""), "wrong": "0" * len(answer["response"])}.get(
+                control["rspauth"], control["rspauth"])
             info += [f'rspauth="{proof}"', f'cnonce="{answer["cnonce"]}"', f"nc={answer['nc']}", f"qop={qop}"]
         if control.get("nextnonce"):
-            info.append(f'nextnonce="{self.server.new_nonce()}"')
-        self.info = ", ".join(info)
+            info.append(f'nextnonce="{self.server.new_nonce(self.place)}"')
+        self.info = control.get("info") or ", ".join(info)
         return ""
 
 
 class Server(ControlledServer):
-    defaults = {"realm": 'Test "Digest"', "algorithms": ["SHA-256"], "qop": "auth"}
+    defaults = {"realm": 'Test "Digest"', "algorithms": ["SHA-256"], "qop": "auth", "opaque": "the opaque",
+                "charset_of_account": "utf-8"}
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.nonces = {}
 
-    def new_nonce(self):
+    def new_nonce(self, place):
         nonce = secrets.token_urlsafe(24)
         with self.lock:
-            self.nonces[nonce] = set()
+            self.nonces[self.backend(place), nonce] = set()
         return nonce
 
-    def use(self, nonce, count):
+    def backend(self, place):
+        return place if place in self.control.get("others", {}) else None
+
+    def use(self, place, nonce, count):
         """Takes one count of a nonce. Returns why not, or nothing."""
         with self.lock:
-            used = self.nonces.get(nonce)
+            used = self.nonces.get((self.backend(place), nonce))
             if used is None or len(used) >= self.control.get("uses", 1 << 30):
                 return "stale"
             if count is not None and (count in used or not re.fullmatch("[0-9a-f]{8}", count)):
@@ -151,10 +164,11 @@ class Server(ControlledServer):
             used.add(count or str(len(used)))
             return ""
 
-    def challenges(self, is_stale):
-        control = self.control
+    def challenges(self, control, place, is_stale):
         for algorithm in control["algorithms"]:
-            parts = ["realm=" + quoted(control["realm"]), f'nonce="{self.new_nonce()}"', 'opaque="the opaque"']
+            parts = ["realm=" + quoted(control["realm"]), f'nonce="{self.new_nonce(place)}"']
+            if control["opaque"] is not None:
+                parts.append(f'opaque="{control["opaque"]}"')
             if algorithm != "MD5":
                 parts.append(f"algorithm={algorithm}")
             if control["qop"]:

@@ -3,7 +3,8 @@
 
 Usage: kerberos_origin.py CONTROL LOG CERT KEY    Prints `listening PORT`. CONTROL is a JSON object:
 
-    final    the last token: "right" (default), "none", "damaged", or "unproven": accepted without the server's proof
+    final    the last token: "right" (default), "none", "damaged", or accepted without the server's proof: "unproven",
+             "gokrb5" (as its service does), "blank", "twice", "raw" (Kerberos' own, without SPNEGO), "cut"
     errors   a rejection comes with a token that says why (default: false)
     offers   the challenges (default: ["Negotiate"])
     fallback the challenges of a 401 to a token (default: offers)
@@ -40,6 +41,10 @@ class Handler(LoggingHandler):
             "received": len(content),
         })
         last = token and "Negotiate " + base64.b64encode(token).decode()
+        if user and self.server.control["final"] == "blank":
+            last = last[:20] + " " + last[20:]
+        if user and self.server.control["final"] == "twice":
+            last += ", " + last
         if user and self.headers.get("Upgrade"):
             return self.switch(last)
         if user:
@@ -80,6 +85,12 @@ class Handler(LoggingHandler):
             reply = reply[:-1] + bytes([reply[-1] ^ 1])
         if final == "unproven":
             reply = bytes.fromhex("a1073005a0030a0100")
+        if final == "gokrb5":
+            reply = base64.b64decode("oRQwEqADCgEAoQsGCSqGSIb3EgECAg==")
+        if final == "raw":
+            reply = reply[reply.index(0x6F):]
+        if final == "cut":
+            reply = reply[:-1]
         return str(context.initiator_name), None if final == "none" else reply, None
 
 
