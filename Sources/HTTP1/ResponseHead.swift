@@ -60,6 +60,23 @@ package struct ResponseHead: Sendable {
         return Parsed(head: try ResponseHead(line, fields), consumedBytes: position)
     }
 
+    /// The status in the status-line at the start of `bytes`, whatever is wrong with the rest of it and the fields; nil
+    /// if the three digits are not there. For a head that ``parse(_:limits:)`` refuses, or that ends early: a
+    /// response that cannot be used is a response.
+    package static func status(atStartOf bytes: RawSpan) -> Int? {
+        guard bytes.byteCount >= 12, bytes.byte(8) == Octet.space else { return nil }
+        for position in 0..<5
+        where bytes.byte(position) != UInt8(truncatingIfNeeded: httpName >> (8 * position)) { return nil }
+        var status = 0
+        for position in 9..<12 {
+            guard Octet.isDigit(bytes.byte(position)) else { return nil }
+            status = status * 10 + Int(bytes.byte(position) - 0x30)
+        }
+        // Another digit may be still to come.
+        guard status >= 100, bytes.byteCount > 12, !Octet.isDigit(bytes.byte(12)) else { return nil }
+        return status
+    }
+
     private init(_ line: StatusLine, _ fields: FieldLines) throws(HTTP1Error) {
         status = line.status
         version = line.version

@@ -32,10 +32,13 @@ package struct ParentsError: CodedError {
     /// Begins with the setting or the parent at fault.
     package let detail: String
     package let hint: String?
+    /// The status of an HTTP response that is incomplete or refused, if it was read.
+    package let status: Int?
 
-    package init(_ code: Code, _ detail: String, hint: String? = nil) {
+    package init(_ code: Code, _ detail: String, hint: String? = nil, status: Int? = nil) {
         self.code = code
         self.detail = detail
         self.hint = hint
+        self.status = status
     }
 }

@@ -64,6 +64,9 @@ package final class MessageInput {
         return parsed.head
     }
 
+    /// The status of a response whose head is incomplete or refused, if it can be read.
+    package var statusOfUnreadHead: Int? { bytes.flatMap { ResponseHead.status(atStartOf: $0.readableBytesSpan) } }
+
     // MARK: Bodies
 
     /// The next bytes are content with this framing.

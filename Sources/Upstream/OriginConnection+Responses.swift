@@ -9,11 +9,13 @@ extension OriginConnection {
         guard !delivering else { return }
         delivering = true
         defer { delivering = false }
+        var status: Int?
         do throws(HTTP1Error) {
             while !paused {
                 switch phase {
                 case .head:
                     guard let head = try nextHead() else { return }
+                    status = head.status
                     let leavesHTTP = head.status == 101 || (method == .connect && head.status / 100 == 2)
                     let end = leavesHTTP || head.isInformational ? .none : try beginBody(of: head)
                     delegate?.originResponded(head, content: end)
@@ -25,8 +27,16 @@ extension OriginConnection {
                 }
             }
         } catch {
-            fail(UpstreamError(.malformedResponse, "\(place): \(error.detail)"))
+            fail(
+                UpstreamError(
+                    .malformedResponse, "\(place): \(error.detail)", status: statusOfUnreadHead ?? status))
         }
+    }
+
+    /// The status of the response whose head is incomplete or refused, if it can be read.
+    package var statusOfUnreadHead: Int? {
+        guard case .head = phase else { return nil }
+        return input.statusOfUnreadHead
     }
 
     private func nextHead() throws(HTTP1Error) -> ResponseHead? {
@@ -70,7 +80,9 @@ extension OriginConnection {
             context?.close(promise: nil)
         case .head:
             let code: UpstreamError.Code = bytesOfResponse ? .closedInResponse : .closedBeforeResponse
-            fail(UpstreamError(code, "\(place): closed the connection without answering"))
+            fail(
+                UpstreamError(
+                    code, "\(place): closed the connection without answering", status: statusOfUnreadHead))
         case .body:
             guard !(closeDelimits && inputWasCut), input.endsBody() else {
                 return fail(UpstreamError(.closedInResponse, "\(place): closed the connection inside a response"))

@@ -71,18 +71,22 @@ package struct UpstreamError: CodedError {
     package let rejectedIdentity: Identity?
     /// The response of the parent that does not open the tunnel, if it was one.
     package let parentResponse: ConnectResponse?
+    /// The status of the response that is incomplete or refused, if it was read.
+    package let status: Int?
     /// The step that failed, if the connection was still being opened.
     package private(set) var step: Step?
     /// The peer of that step, `host:port`.
     package private(set) var place: String?
 
     package init(
-        _ code: Code, _ detail: String, rejecting identity: Identity? = nil, response: ConnectResponse? = nil
+        _ code: Code, _ detail: String, rejecting identity: Identity? = nil, response: ConnectResponse? = nil,
+        status: Int? = nil
     ) {
         self.code = code
         self.detail = detail
         parentResponse = response
         rejectedIdentity = identity
+        self.status = status
     }
 
     /// The same error, of the given step. An error keeps the step that it has.

@@ -69,6 +69,58 @@ import Testing
         #expect(record.unanswered == (end == .originClosed ? 1 : 0))
     }
 
+    // MARK: Responses that are refused
+
+    /// A response that cannot be used is a response. Only a status that challenges may be about the answer.
+    @Test(
+        arguments: [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", 0),
+            ("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 0),
+            ("HTTP/1.1 404 No\r\nX\r\n\r\n", 0), ("HTTP/1.1 500 No\r\n: a\r\n\r\n", 0),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: x\r\n\r\n", 0),
+            ("HTTP/1.1 302 Found\r\nA: \u{1}\r\n\r\n", 0),
+            ("HTTP/1.1 200 \u{1}\r\n\r\n", 0), ("HTTP/2.0 200 OK\r\n\r\n", 0),
+            ("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", 0),
+            ("HTTP/1.1 200 OK\r\n" + String(repeating: "A: b\r\n", count: 2000) + "\r\n", 0),
+            (String(repeating: "HTTP/1.1 103 Early Hints\r\n\r\n", count: 33), 0),
+            ("HTTP/1.1 401 Unauthorized\r\nContent-Length: x\r\n\r\n", 1),
+            ("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: \u{1}\r\n\r\n", 1),
+            ("HTTP/1.1 407 Proxy Authentication Required\r\nX\r\n\r\n", 1),
+            ("HTTP/1.1 2000 OK\r\n\r\n", 1), ("garbage\r\n\r\n", 1), ("HTTP/1.1\r\n\r\n", 1),
+        ], [false, true])
+    func aResponseThatIsRefusedIsAResponse(_ response: (text: String, count: Int), isUnasked: Bool) throws {
+        if isUnasked { try learn() }
+        try get("/")
+        if !isUnasked { try origin.receive(Self.unauthorized) }
+        #expect(try origin.sent().contains(Self.authorization))
+        try origin.receive(response.text)
+        #expect(try bench.answer().contains("HTTP/1.1 502 "))
+        #expect(record?.pending == nil)
+        #expect((record?.unaccepted.count ?? 0) == response.count)
+        // The connection was not closed instead of an answer.
+        #expect(record?.rejection == nil && (record?.unanswered ?? 0) == 0)
+    }
+
+    /// The head of the response is incomplete, and nothing follows.
+    @Test(
+        arguments: [("HTTP/1.1 200 OK\r\nA: b\r\n", 0), ("HTTP/1.1 401 No\r\nA: b\r\n", 1), ("HTTP/1.1 20", 1)],
+        [false, true])
+    func aHeadThatEndsEarlyIsAResponse(_ response: (text: String, count: Int), isClosed: Bool) throws {
+        let now = bench.services.now
+        try get("/")
+        try origin.receive(Self.unauthorized)
+        #expect(try origin.sent().contains(Self.authorization))
+        try origin.receive(response.text)
+        if isClosed {
+            origin.close(promise: nil)
+        } else {
+            bench.connection.secondPassed(now: now + bench.services.configuration.originTimeoutSeconds + 1)
+        }
+        #expect(record?.pending == nil)
+        #expect((record?.unaccepted.count ?? 0) == response.count)
+        #expect(record?.rejection == nil && (record?.unanswered ?? 0) == 0)
+    }
+
     // MARK: Without a challenge
 
     @Test func aClientThatGivesUpOnAnAnswerSentWithoutAChallengeCounts() throws {

@@ -86,8 +86,9 @@ package struct ConnectClient: Sendable {
     /// The parent closed the connection, which ends a response without a length.
     package mutating func connectionEnded() throws(ParentsError) -> Action {
         if state == .waitingForBody, let head, decoder.inputEnded() { return .responded(finished(head)) }
+        let fault = fault("it closed the connection before its response was complete")
         state = .failed
-        throw fault("it closed the connection before its response was complete")
+        throw fault
     }
 
     // MARK: Responses
@@ -159,7 +160,8 @@ package struct ConnectClient: Sendable {
     }
 
     private func fault(_ reason: String) -> ParentsError {
-        ParentsError(.malformedReply, "the parent \(parent): \(reason)")
+        let status = state == .waitingForBody ? head?.status : ResponseHead.status(atStartOf: buffer.span.bytes)
+        return ParentsError(.malformedReply, "the parent \(parent): \(reason)", status: status)
     }
 }
 

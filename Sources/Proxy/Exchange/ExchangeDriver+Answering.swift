@@ -68,7 +68,8 @@ extension ExchangeDriver {
         if dialogue?.permit?.key == permit { return .go }
         endPermit(.inconclusive)
         let driver = NIOLoopBound(self, eventLoop: services.loop)
-        return services.shared.breaker.request(permit, for: requestTag) { [gate = services.gate] in
+        return services.shared.breaker.request(permit, for: requestTag, inAnswerTo: challenge.offered) {
+            [gate = services.gate] in
             gate.execute { driver.value.decide(challenge, hasLooked: hasLooked) }
         }
     }
@@ -107,6 +108,12 @@ extension ExchangeDriver {
         sentField = nil
         services.shared.breaker.ended(
             Breaker.Key(space: answer.space, credential: answer.credential), for: requestTag, result)
+    }
+
+    /// An answer that was sent before a challenge was challenged, and the challenge is about to be answered.
+    func noteChallenge(to refused: AcceptedAnswer) {
+        services.shared.breaker.ended(
+            Breaker.Key(space: refused.space, credential: refused.credential), for: requestTag, .challengedUnasked)
     }
 
     /// The connection was lost. Whether the answer that was sent, if there was one, may be sent again.
@@ -214,6 +221,7 @@ extension ExchangeDriver {
             gatewayResponded(to: accepted)
         case .accepted(let accepted):
             wasAccepted = true
+            explainMissingProof(accepted)
             // Otherwise it was sent before a challenge, and nothing is new. That is tested first, because reading the
             // machine copies it, which costs 400 instructions each time.
             if !isReused(accepted) {
@@ -240,6 +248,14 @@ extension ExchangeDriver {
         }
         noteCertificate()
         return outcome
+    }
+
+    /// Only the response to an answer whose scheme examines such responses may lack a proof.
+    private func explainMissingProof(_ accepted: AcceptedAnswer) {
+        guard accepted.offer.authenticator.verifiesAcceptance(ofStatus: record.status, hasInformation: true),
+            let reason = exchange.unprovedReason
+        else { return }
+        record.explain(reason)
     }
 
     private func explainWeaker(_ accepted: AcceptedAnswer) {
@@ -338,8 +354,10 @@ extension ExchangeDriver {
     }
 
     private func remember(_ accepted: AcceptedAnswer) {
+        // That nothing may be sent ahead is news only if something was.
+        let isNews = accepted.preemption != .none || exchange.context.accepted.map { $0.preemption != .none } ?? false
         // The vault may have been locked since the answer was sent.
-        guard let cacheKey, accepted.preemption != .none, services.shared.policy.current.mayKeep(cacheKey.credential)
+        guard let cacheKey, isNews, services.shared.policy.current.mayKeep(cacheKey.credential)
         else { return }
         let scopes = accepted.offer.authenticator.scopes(
             of: accepted.offer.challenge, at: origin, challengedTarget: String(decoding: path, as: UTF8.self))

@@ -77,8 +77,9 @@ extension ExchangeDriver {
     }
 
     private func timedOut(after seconds: UInt64) {
+        let status = connection?.statusOfUnreadHead
         dropConnection()
-        loseAnswer(.unknown)
+        loseAnswer(.unusableResponse(status: status, otherwise: .unknown))
         respond(
             OwnResponse(
                 status: 504, detail: "the origin sent nothing for \(seconds) seconds",

@@ -47,6 +47,7 @@ extension ExchangeDriver {
             challengeFields: fields.values(of: isParent ? .proxyAuthenticate : .wwwAuthenticate),
             informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
             sent: sentField)
+        if case .ask(let request) = action, let refused = request.refused { noteChallenge(to: refused) }
         guard case .deliver(let outcome) = action else { return loseAnswer(.inconclusive) }
         conclude(outcome)
         endPermit(.inconclusive)

@@ -31,7 +31,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         if response.status == 101 { return switchProtocols(response) }
         guard delivery.acceptsInterim() else {
             dropConnection()
-            return originFailed(UpstreamError(.malformedResponse, "more than 32 interim responses"))
+            return originFailed(
+                UpstreamError(.malformedResponse, "more than 32 interim responses", status: response.status))
         }
         // A request that only opens a dialogue is the proxy's own, and so are the interim responses to it.
         guard case .waiting = mode, body.streams || body.isWithheld || !head.hasBody,
@@ -104,7 +105,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
-                self.loseAnswer(error.code == .ownFault ? .unknown : .unanswered)
+                self.loseAnswer(.unusableResponse(status: error.status, otherwise: .lost(by: error.code)))
                 self.respond(self.explained(OwnResponse(error)))
             }
             // On a connection that has carried a request before, the origin may have acted on this one already.
@@ -128,7 +129,9 @@ extension ExchangeDriver: OriginStreamDelegate {
             requestIsWhole, let origin = stream?.upgrade()
         else {
             dropConnection()
-            return originFailed(UpstreamError(.malformedResponse, "the origin switched protocols unasked"))
+            return originFailed(
+                UpstreamError(
+                    .malformedResponse, "the origin switched protocols unasked", status: response.status))
         }
         mode = .done
         conclude(exchange.responseReceived(status: 101, challengeFields: []))
@@ -257,6 +260,16 @@ extension ExchangeDriver: OriginStreamDelegate {
             session.bind(connection, for: acquisition.slot.key)
         } else {
             acquisition.slot.giveBack(connection, now: services.now)
+        }
+    }
+}
+
+extension Breaker.Result {
+    /// The result of an answer to which there is no response: octets that are none have arrived, or nothing has.
+    fileprivate static func lost(by code: UpstreamError.Code) -> Self {
+        switch code {
+        case .malformedResponse, .closedInResponse, .ownFault: .unknown
+        default: .unanswered
         }
     }
 }

@@ -205,6 +205,7 @@ final class ExchangeDriver {
         case .ask(let request):
             mode = .deciding
             if delivery.buffered != nil, dialogue?.since == nil { beginDialogue().since = services.now }
+            if let refused = request.refused { noteChallenge(to: refused) }
             decide(request)
         case .computeToken(let request):
             computeToken(request)

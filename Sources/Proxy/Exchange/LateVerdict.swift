@@ -36,7 +36,10 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
         self.exchange = exchange
         services = exchange.services
         self.connection = connection
-        timer = services.loop.assumeIsolated().scheduleTask(in: Self.limit) { self.end { $0.loseAnswer(.unknown) } }
+        timer = services.loop.assumeIsolated().scheduleTask(in: Self.limit) {
+            let status = self.connection?.statusOfUnreadHead
+            self.end { $0.loseAnswer(.unusableResponse(status: status, otherwise: .unknown)) }
+        }
     }
 
     private func end(_ report: (ExchangeDriver) -> Void) {
@@ -63,7 +66,7 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
     /// waited for the rest of it.
     func originFailed(_ error: UpstreamError) {
         let isSilent = error.code == .closedBeforeResponse && connection?.requestIsWhole == true
-        end { $0.loseAnswer(isSilent ? .unanswered : .unknown) }
+        end { $0.loseAnswer(.unusableResponse(status: error.status, otherwise: isSilent ? .unanswered : .unknown)) }
     }
 
     func originSent(_ content: ByteBuffer) {}

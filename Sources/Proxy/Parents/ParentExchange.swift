@@ -102,9 +102,9 @@ final class ParentExchange: ParentAnswering {
                 informationFields: head.values(of: .proxyAuthenticationInfo), sent: sent))
     }
 
-    func connectionLost() -> Bool {
+    func connectionLost(afterStatus status: Int?) -> Bool {
         guard let permit, permit.awaitsVerdict else { return true }
-        endPermit(.unanswered)
+        endPermit(.unusableResponse(status: status, otherwise: .unanswered))
         return false
     }
 
@@ -134,7 +134,12 @@ final class ParentExchange: ParentAnswering {
         switch action {
         case .send(let answer): send(answer, isOpening: false)
         case .sendOpening(let answer): send(answer, isOpening: true)
-        case .ask(let request): decide(request)
+        case .ask(let request):
+            if let refused = request.refused {
+                services.shared.breaker.ended(
+                    Breaker.Key(space: refused.space, credential: refused.credential), for: tag, .challengedUnasked)
+            }
+            decide(request)
         case .computeToken(let request) where request.step == .open:
             opening = request
             take(.openDialogue)
@@ -196,7 +201,8 @@ final class ParentExchange: ParentAnswering {
         if permit?.key == key { return run(machine.decisionReceived(decision)) }
         endPermit(.inconclusive)
         let exchange = NIOLoopBound(self, eventLoop: services.loop)
-        let permission = services.shared.breaker.request(key, for: tag) { [gate = services.gate] in
+        let permission = services.shared.breaker.request(key, for: tag, inAnswerTo: request.offered) {
+            [gate = services.gate] in
             gate.execute { if exchange.value.completion != nil { exchange.value.decide(request) } }
         }
         switch permission {
@@ -257,7 +263,7 @@ final class ParentExchange: ParentAnswering {
             }
             endPermit(.accepted)
             give(nil)
-        case .handedBack(let checks): give(reason(checks))
+        case .handedBack(let checks): give(checks.failure)
         case .rejected(let space, let credential, let checks):
             let result: Breaker.Result = machine.hasInvalidCredential ? .invalid : .rejected
             if permit == nil {
@@ -267,14 +273,6 @@ final class ParentExchange: ParentAnswering {
             paths.forget(site)
             give(checks.failure)
         }
-    }
-
-    private func reason(_ checks: ThreeChecks) -> String? {
-        guard let rule, !rule.answersPlaintext, rule.answer.contains(.basic),
-            machine.challenges.contains(where: { $0.scheme.lowercased() == "basic" }),
-            !machine.context.permitted.contains(.basic)
-        else { return checks.failure }
-        return "Basic is sent to a parent without TLS only if its line says plaintext=yes"
     }
 
     private func endPermit(_ result: Breaker.Result) {

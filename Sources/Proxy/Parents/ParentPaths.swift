@@ -163,9 +163,7 @@ final class ParentPaths: PathSource {
         var context = policy.requestContext(to: site, verdict)
         context.source = .parentProxy
         context.kdcAttempts = shared.breaker.kdcAttempts
-        if case .answer(let rule) = verdict, !hasTLS, !rule.answersPlaintext {
-            context.permitted.removeAll { $0 == .basic }
-        }
+        context.isPlaintextParent = !hasTLS
         return context
     }
 
@@ -179,7 +177,7 @@ final class ParentPaths: PathSource {
 
     func remember(_ answer: AcceptedAnswer, at site: Origin) {
         forgetOldPolicy()
-        if answer.preemption != .none { accepted[site] = answer }
+        if answer.preemption != .none || accepted[site] != nil { accepted[site] = answer }
     }
 
     func forget(_ site: Origin) { accepted[site] = nil }

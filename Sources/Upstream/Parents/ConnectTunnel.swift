@@ -26,8 +26,9 @@ package protocol ParentAnswering: AnyObject {
     /// token is wrong.
     func opened(_ head: FieldLines, completion: @escaping (String?) -> Void)
 
-    /// The connection was lost before a response. Returns whether the request may be sent on another one.
-    func connectionLost() -> Bool
+    /// The connection was lost before a response that can be used; `status` is that of the one that cannot, if it was
+    /// read. Returns whether the request may be sent on another connection.
+    func connectionLost(afterStatus status: Int?) -> Bool
 
     /// The client has left. Returns whether the parent's response to the last request is of use: it is a verdict on a
     /// credential. Nothing is sent after it.
@@ -247,13 +248,13 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
                 tunnel.answerer.received(response) { self.perform($0, after: response) }
             }
         } catch {
-            lost(UpstreamError(.tunnelFailed, error.detail))
+            lost(UpstreamError(.tunnelFailed, error.detail, status: error.status))
         }
     }
 
     /// The connection was lost before a response.
     private func lost(_ error: UpstreamError) {
-        if tunnel.answerer.connectionLost() { fail(error) } else { refuse(error.detail, nil) }
+        if tunnel.answerer.connectionLost(afterStatus: error.status) { fail(error) } else { refuse(error.detail, nil) }
     }
 
     private func opened(_ head: FieldLines, _ rest: [UInt8]) {
