@@ -147,11 +147,13 @@ package final class Policy: Sendable {
     /// The context of requests to `origin`, if the origin is trusted and the client does not authenticate itself.
     package func requestContext(to origin: Origin, _ verdict: SiteVerdict) -> RequestContext {
         let rule: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
-        return RequestContext(
+        var context = RequestContext(
             origin: origin, authenticators: .supported, site: siteCheck(verdict), permitted: rule?.answer ?? [],
             plaintextPermitted: rule?.answersPlaintext ?? false, clientAuthorizes: false, originTrusted: true,
             hasBody: false, domain: rule?.domain, charset: rule?.charset ?? .utf8,
             servicePrincipalName: rule?.servicePrincipalName, delegatesByPolicy: rule?.delegatesByPolicy ?? false)
+        context.namesSchemes = rule?.namesAnswer ?? false
+        return context
     }
 
     /// The first check: is the site on the list?

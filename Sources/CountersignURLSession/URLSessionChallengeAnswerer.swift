@@ -45,7 +45,8 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         let request = task.currentRequest ?? task.originalRequest
         asked.permit =
             earlier?.permit
-            ?? controller.newPermit(method: request?.httpMethod, url: request?.url?.absoluteString)
+            ?? controller.newPermit(
+                method: request?.httpMethod, url: request?.url?.absoluteString, offer: Self.offer(of: challenge))
         Task { [asked] in
             let (disposition, credential) = await controller.answer(asked, hasProposal: hasProposal)
             if asked.permit?.holdsOthersUp == true { watch(task, asked) }
@@ -73,14 +74,17 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
         }
     }
 
+    /// The challenges of the response, if there is one.
+    private static func offer(of challenge: URLAuthenticationChallenge) -> String? {
+        (challenge.failureResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: "WWW-Authenticate")
+    }
+
     /// Whether the server offers, besides Basic, a stronger scheme that can be answered. True also if its challenges
     /// cannot be parsed.
     private func offersBetter(
         _ challenge: URLAuthenticationChallenge, than space: Countersign.ProtectionSpace
     ) -> Bool {
-        guard space.authenticationMethod == .basic, let response = challenge.failureResponse as? HTTPURLResponse,
-            let field = response.value(forHTTPHeaderField: "WWW-Authenticate")
-        else { return false }
+        guard space.authenticationMethod == .basic, let field = Self.offer(of: challenge) else { return false }
         return controller.canAnswer(strongerThan: space, offeredIn: field)
     }
 }

@@ -159,6 +159,7 @@ struct SiteOptions {
         var rule = SiteRule(file: file, line: line, text: text, pattern: pattern)
         if let answer {
             rule.answer = answer.schemes
+            rule.namesAnswer = true
             rule.usesBroker = answer.usesBroker
         } else if pattern.scheme == .proxy {
             rule.answer = SiteRule.proxySchemes

@@ -13,6 +13,8 @@ package struct SiteRule: Equatable, Sendable {
     package let pattern: SitePattern
     /// The schemes that may be answered, strongest first. The usual ones by default.
     package var answer: [AuthenticationScheme] = AuthenticationScheme.usual
+    /// Whether the line names them.
+    package var namesAnswer = false
     /// Whether navigation requests of the home's own clients get the header of the identity broker (`answer=broker`),
     /// which signs the person in. Only at one of ``brokerSites``.
     package var usesBroker = false

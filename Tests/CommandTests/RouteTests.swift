@@ -181,7 +181,8 @@ import Testing
             "\(unlisted.said)")
         #expect(unlisted.said.contains("hint: list the parent"), "\(unlisted.said)")
         try list(
-            "127.0.0.1:\(parent.port)", scheme == "ntlm" ? "domain=ACME" : "plaintext=yes", in: place.sandbox,
+            "127.0.0.1:\(parent.port)", scheme == "ntlm" ? "domain=ACME plaintext=yes" : "plaintext=yes",
+            in: place.sandbox,
             password: SquidParent.password)
         let enrolled = try place.enroll()
         #expect(enrolled.status == 0, "\(enrolled.said)")

@@ -102,7 +102,7 @@ struct UnansweredTests {
 
     /// One success of a site hides neither another scheme, nor a request of the same realm that the site refuses.
     @Test func execNamesWhatASiteRefusedAlthoughItAcceptedOtherRequests() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes", "preempt=no")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic", "preempt=no")
         try enrol("secret")
         func exec(_ paths: String...) throws -> String {
             let urls = paths.map { "\(site)/\($0)" }.joined(separator: " ")
@@ -122,7 +122,7 @@ struct UnansweredTests {
 
     /// The last request is answered before the site challenges it, as the one before it was.
     @Test func execForgetsARequestThatIsAnsweredUnasked() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         let script = """
             curl -s \(site)/basic/a
             echo secret | countersign credential set --user jdoe --password-stdin
@@ -181,7 +181,7 @@ struct UnansweredTests {
     // MARK: test
 
     @Test func testShowsTheChecksAndWhatToDoNext() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         var found = try test("\(site)/basic")
         #expect(found.status == 1)
         #expect(found.rows["site"] == site)
@@ -232,7 +232,7 @@ struct UnansweredTests {
     }
 
     @Test func anOriginThatWantsKerberosIsNamed() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         try enrol("secret")
         #expect(
             try exec("negotiate")
@@ -248,7 +248,7 @@ struct UnansweredTests {
         ("export KRB5CCNAME=NONE:tickets", "Unknown credential cache type"),
     ])
     func anUnreadableTicketCacheIsNamedAndPermitsNoOtherScheme(setting: String, sentence: String) throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         try enrol("secret")
         let reason =
             "the Kerberos ticket cache cannot be read: "
@@ -261,7 +261,7 @@ struct UnansweredTests {
     }
 
     @Test func anUnreadableClientKeytabIsNamed() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         try enrol("secret")
         let keytab = sandbox.folder.file("keytab")
         let setting = "printf garbage > keytab; export KRB5_CLIENT_KTNAME=\(keytab);"
@@ -275,7 +275,7 @@ struct UnansweredTests {
     // MARK: The access log
 
     @Test func theLogNamesACredentialOnlyIfItWasUsed() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
         try enrol("secret")
         let result = try sandbox.sh(
             """

@@ -2,6 +2,7 @@
 
 import CountersignCryptography
 import CountersignTestOrigin
+import FoundationEssentials
 import Glibc
 import Synchronization
 import Testing
@@ -238,6 +239,67 @@ struct BreakerFileTests {
             }
         }
         #expect(StoredRecords(breaker.accounts).records == breaker.accounts)
+    }
+
+    // MARK: Accepted schemes
+
+    private static let weak = OfferedSchemes(strongest: .basic, permitted: AuthenticationScheme.allCases)
+
+    private static func accepted(_ scheme: AuthenticationScheme, at origin: Origin) -> Breaker.Key {
+        Breaker.Key(
+            space: AuthenticationSpace(origin: origin, realm: nil, scheme: scheme), credential: key().credential)
+    }
+
+    /// Also those of a ticket, which other processes do not know.
+    @Test(arguments: [false, true])
+    func acceptedSchemesAreSharedAndKept(isTicket: Bool) async throws {
+        let origin = Self.key().space.origin
+        let ticket = Breaker.Key(
+            space: AuthenticationSpace(origin: origin, realm: nil, scheme: .negotiate),
+            credential: CredentialReference(name: "t", source: .program).ticket(version: 1, at: origin))
+        let (first, running) = (process(), process())
+        first.board.ended(isTicket ? ticket : Self.accepted(.ntlm, at: origin), .accepted)
+        await first.board.flush()
+        running.board.poll()
+        await running.board.flush()
+        for process in [first, running, process()] {
+            let permission = process.board.requestAtOnce(Self.key(), inAnswerTo: Self.weak)
+            if process === first || process === running {
+                guard case .unsuitable(let reason) = permission else {
+                    Issue.record("\(permission)")
+                    continue
+                }
+                #expect(reason.hasSuffix("`countersign credential retry enrollment` permits it"))
+            }
+            await process.board.flush()
+        }
+        // A process that has just started reads the records before it decides, or stores its attempt in them.
+        let file = BreakerFile(home: Home(path: home)) { 1_800_000_000 }
+        #expect(throws: CountersignError.self) { try file.permitRetry(of: "other") }
+        #expect(try file.permitRetry(of: "enrollment") == ["enrollment"])
+        running.board.poll()
+        await running.board.flush()
+        #expect(running.board.requestAtOnce(Self.key(), inAnswerTo: Self.weak) == .go)
+    }
+
+    @Test func acceptedSchemesAreReadAsTheyWereWritten() throws {
+        let schemes = AcceptedSchemes([
+            Self.key().space.origin: .init(schemes: [.ntlm, .digest], withheld: ["a", "b"], at: 5),
+            Origin(scheme: .proxy, host: "proxy.corp.example", port: 3128): .init(schemes: [.negotiate], at: 6),
+            Origin(scheme: .http, host: "::1", port: 8080): .init(schemes: [.basic], at: 7),
+        ])
+        let stored = StoredRecords([:], schemes)
+        #expect(stored.acceptedSchemes == schemes)
+        let again = try JSONDecoder().decode(StoredRecords.self, from: try JSONEncoder().encode(stored))
+        #expect(again.acceptedSchemes == schemes)
+    }
+
+    @Test func aFileOfAnEarlierVersionIsRead() throws {
+        try folder.write("home/breaker.json", "{\"format\":1,\"accounts\":[]}")
+        let file = BreakerFile(home: Home(path: home)) { 1_800_000_000 }
+        #expect(try file.read().isEmpty)
+        try file.update { _ = $0.attemptEnded(Self.key(), for: .unknown, .accepted, owner: 1, at: 1_800_000_000) }
+        #expect(String(decoding: TextFile.bytes(path), as: UTF8.self).contains("\"accepted\""))
     }
 
     @Test func aRemovedFileIsAFreshStart() async throws {

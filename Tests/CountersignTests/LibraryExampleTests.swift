@@ -31,8 +31,8 @@ struct LibraryExampleTests {
         let origin = try ChallengingOrigin(mode, certificate: nil, user: user, password: LibraryHome.password)
         try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
         let site = "http://127.0.0.1:\(origin.port)"
-        let domain = mode == .basic || mode == .open ? "" : " domain=ACME"
-        let home = try LibraryHome("\(site) plaintext=yes\(domain)\n")
+        let options = mode == .basic ? " answer=basic" : mode == .open ? "" : " domain=ACME"
+        let home = try LibraryHome("\(site) plaintext=yes\(options)\n")
         let result = try Self.run(home, "\(site)/file")
         #expect(result.status == 0, "\(result.said)")
         #expect(result.output == "a file\n")
@@ -145,7 +145,8 @@ struct LibraryExampleTests {
             #expect(result.error.contains(word), "\(result.said)")
             #expect(!result.error.contains(LibraryHome.password))
         }
-        let home = try LibraryHome("\(site) plaintext=yes\n", credentials: ["enrollment": ("jdoe", "wrong")])
+        let home = try LibraryHome(
+            "\(site) answer=basic plaintext=yes\n", credentials: ["enrollment": ("jdoe", "wrong")])
         let rejected = try Self.run(home, "\(site)/file")
         #expect(rejected.status != 0)
         #expect(rejected.error.contains("rejected the credential"), "\(rejected.said)")
@@ -158,7 +159,7 @@ struct LibraryExampleTests {
             .basic, certificate: nil, user: LibraryHome.user, password: LibraryHome.password)
         try Data("a file\n".utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
         let site = "http://basic.test.localhost:\(origin.port)"
-        let home = try LibraryHome("\(site) plaintext=yes\n")
+        let home = try LibraryHome("\(site) answer=basic plaintext=yes\n")
         // An outcome that is not stored before the program exits stops the answers after the second run.
         for _ in 0..<4 {
             let program = try Self.program("delegate")

@@ -315,7 +315,7 @@ struct LibraryProxyTests {
             .childChannelInitializer { $0.pipeline.addHandler(origin) }
             .bind(host: "127.0.0.1", port: 0).get()
         let site = "http://127.0.0.1:\(try #require(server.localAddress?.port))"
-        try await withProxy(try LibraryHome("\(site) plaintext=yes\n")) { proxy, controller in
+        try await withProxy(try LibraryHome("\(site) answer=basic plaintext=yes\n")) { proxy, controller in
             let session = URLSession(
                 configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
             let url = try #require(URL(string: "\(site)/"))

@@ -26,7 +26,7 @@ struct LibraryURLSessionTests {
     @Test(arguments: [true, false])
     func aProcessThatTakesOverTheProxysPortReceivesNothing(afterARequest isUsed: Bool) async throws {
         let origin = try await PlainOrigin(head: "200 OK", body: "real")
-        let home = try LibraryHome("\(origin.site) plaintext=yes\n")
+        let home = try LibraryHome("\(origin.site) answer=basic plaintext=yes\n")
         let found = Mutex<(URLSession, port: Int)?>(nil)
         try await withProxy(home) { proxy, _ in
             let session = try await Self.session(proxy)

@@ -18,7 +18,7 @@ import Testing
             let user = try Countersign()
             try user.enroll()
             url = "\(isTLS ? "https" : "http")://body.test.localhost:\(origin.port)"
-            let options = (mode == .basic ? "" : " domain=ACME") + (isTLS ? "" : " plaintext=yes")
+            let options = (mode == .basic ? " answer=basic" : " domain=ACME") + (isTLS ? "" : " plaintext=yes")
             try user.allow(url + options)
             proxy = try RunningProxy(user, flags)
         }

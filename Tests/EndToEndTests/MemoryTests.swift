@@ -102,7 +102,7 @@ import Testing
         let isPlain = scheme == .basicOverHTTP
         let origin = try ChallengingOrigin.acme(mode, certificate: isPlain ? nil : "server")
         let urls = ["a", "b", "c"].map { "http\(isPlain ? "" : "s")://\($0).test.localhost:\(origin.port)" }
-        let options = mode == .basic ? (isPlain ? "plaintext=yes" : "") : "domain=ACME"
+        let options = mode == .basic ? (isPlain ? "answer=basic plaintext=yes" : "") : "domain=ACME"
         for url in urls { try user.allow("\(url) \(options)") }
         return (urls.map { $0 + "/echo" }, origin)
     }

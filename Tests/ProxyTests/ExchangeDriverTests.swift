@@ -118,6 +118,25 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.hasSuffix("\r\n\r\nabcdefghi"))
     }
 
+    /// The line permits Basic over http and names it, but the site has accepted Digest before.
+    @Test func aWeakerOfferOverHTTPGetsNoPassword() throws {
+        let bench = try Bench(sites: "http://a.example answer=digest,basic plaintext=yes preempt=no", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        func get(_ path: String) throws { try bench.send("GET http://a.example\(path) HTTP/1.1\r\nHost: a\r\n\r\n") }
+        let digest = "HTTP/1.1 401 No\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=auth\r\n"
+        let length = "Content-Length: 0\r\n\r\n"
+        try get("/")
+        try origin.receive(digest + length)
+        try origin.receive("HTTP/1.1 200 OK\r\n" + length)
+        #expect(try origin.sent().contains("\r\nAuthorization: Digest "))
+        _ = try bench.answer()
+        try get("/")
+        try origin.receive("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\n" + length)
+        #expect(!(try origin.sent()).contains("Authorization"))
+        let answer = try bench.answer()
+        #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.contains("has accepted digest before"), "\(answer)")
+    }
+
     /// A client of another user, with a cache entry of its own, may have had the credential rejected.
     @Test func anAnswerRejectedElsewhereIsNotSentPreemptively() throws {
         let (bench, origin) = try Self.listed()

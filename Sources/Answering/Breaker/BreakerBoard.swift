@@ -89,6 +89,18 @@ package final class BreakerBoard: Sendable {
 
     /// Requests permission to answer `request` with the credential. On `.wait`, `again` is called on any thread when
     /// the caller should request again.
+    /// What the origin offers is compared with what it has accepted before.
+    package func request(
+        _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, inAnswerTo offered: OfferedSchemes?,
+        again: @escaping @Sendable () -> Void
+    ) -> Breaker.Permission {
+        if let offered, let reason = state.withLock({ $0.breaker.refusal(of: key, inAnswerTo: offered) }) {
+            ended(key, for: request, .withheld)
+            return .unsuitable(reason: reason)
+        }
+        return self.request(key, for: request, again: again)
+    }
+
     package func request(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, again: @escaping @Sendable () -> Void
     ) -> Breaker.Permission {
@@ -122,8 +134,10 @@ package final class BreakerBoard: Sendable {
     }
 
     /// Requests permission and blocks while the attempt is stored, but not for another request's attempt.
-    package func requestAtOnce(_ key: Breaker.Key, for request: Breaker.RequestTag = .unknown) -> Breaker.Permission {
-        var permission = self.request(key, for: request, again: {})
+    package func requestAtOnce(
+        _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, inAnswerTo offered: OfferedSchemes? = nil
+    ) -> Breaker.Permission {
+        var permission = self.request(key, for: request, inAnswerTo: offered, again: {})
         guard storage != nil, key.isShared else { return permission }
         // The process that another attempt belongs to may have ended. The second round stores the attempt. On the
         // queue, nothing can end an attempt that was granted, however slow the storage is.
@@ -249,11 +263,14 @@ package final class BreakerBoard: Sendable {
         let key = ending.key
         let (finding, repeats, waiting, mustStore) = state.withLock { state in
             let before = state.breaker.accounts[key.account]
+            let schemesBefore = state.breaker.schemes.entries[key.space.origin]
             let (finding, repeats) = state.breaker.apply(ending, owner)
             if ending.result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
             let after = state.breaker.accounts[key.account]
-            let mustStore =
-                storage != nil && key.isShared && after?.isEqualForOthers(to: before, in: key.space) == false
+            let isNews =
+                key.isShared && after?.isEqualForOthers(to: before, in: key.space) == false
+                || state.breaker.schemes.entries[key.space.origin] != schemesBefore
+            let mustStore = storage != nil && isNews
             if mustStore {
                 if state.unstored.count >= Self.unstoredLimit { state.unstored.removeFirst() }
                 state.unstored.append(ending)
@@ -347,7 +364,8 @@ package final class BreakerBoard: Sendable {
             state.unstored.removeFirst(min(count, state.unstored.count))
             var accounts = known.accounts.filter { !$0.key.isShared }
             accounts.merge(records) { _, shared in shared }
-            var breaker = Breaker(capacity: known.capacity, accounts: accounts)
+            var breaker = Breaker(
+                capacity: known.capacity, accounts: accounts, schemes: storage?.schemes?() ?? known.schemes)
             breaker.confirm(as: known)
             for ending in state.unstored { breaker.apply(ending, owner) }
             state.breaker = breaker

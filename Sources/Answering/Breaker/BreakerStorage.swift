@@ -24,11 +24,16 @@ package struct BreakerStorage: Sendable {
     /// storage ends attempts of processes that have ended first; the number is this process's.
     let update: @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
 
+    /// The accepted schemes that came with the records which either closure returned last; nil if it stores none.
+    let schemes: (@Sendable () -> AcceptedSchemes)?
+
     package init(
         changed: @escaping @Sendable () throws(Failure) -> Records?,
-        update: @escaping @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
+        update: @escaping @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records,
+        schemes: (@Sendable () -> AcceptedSchemes)? = nil
     ) {
         self.changed = changed
         self.update = update
+        self.schemes = schemes
     }
 }

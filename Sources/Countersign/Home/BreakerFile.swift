@@ -36,6 +36,8 @@ package final class BreakerFile: Sendable {
     private struct State {
         /// The version that was read or written last.
         var version: Version?
+        /// Of that version.
+        var schemes = AcceptedSchemes()
         /// The descriptor that holds the lock of this process's byte, and the inode of its file.
         var presence: (file: Int32, inode: UInt64, owner: UInt64)?
     }
@@ -66,29 +68,41 @@ package final class BreakerFile: Sendable {
             },
             update: { [self] (owner, change) throws(BreakerStorage.Failure) in
                 try explaining { () throws(CountersignError) in try update(owner, change) }
-            })
+            },
+            schemes: { [self] in state.withLock { $0.schemes } })
     }
 
     // MARK: Reading
 
     /// The records as stored. Empty if there is no file. Throws if it cannot be read.
-    package func read() throws(CountersignError) -> BreakerStorage.Records {
-        guard let bytes = try file.readIfThere(upTo: Self.limitBytes) else { return [:] }
+    package func read() throws(CountersignError) -> BreakerStorage.Records { try readAll().records }
+
+    /// Whether there are no records at all.
+    func isEmpty() throws(CountersignError) -> Bool {
+        let (records, schemes) = try readAll()
+        return records.isEmpty && schemes.entries.isEmpty
+    }
+
+    private func readAll() throws(CountersignError) -> (records: BreakerStorage.Records, schemes: AcceptedSchemes) {
+        guard let bytes = try file.readIfThere(upTo: Self.limitBytes) else { return ([:], AcceptedSchemes()) }
         guard let stored = try? JSONDecoder().decode(StoredRecords.self, from: Data(bytes)),
-            stored.format == StoredRecords.format, let records = stored.records
+            stored.format == StoredRecords.format, let records = stored.records, let schemes = stored.acceptedSchemes
         else {
             throw CountersignError(
                 .configuration, "\(file.path.debugDescription) is damaged, or of another version",
                 hint: "remove it; rejected passwords may then be tried once more")
         }
-        return records
+        return (records, schemes)
     }
 
     private func changed() throws(CountersignError) -> BreakerStorage.Records? {
         let version = version()
         guard state.withLock({ $0.version }) != version else { return nil }
-        let records = try read()
-        state.withLock { $0.version = version }
+        let (records, schemes) = try readAll()
+        state.withLock {
+            $0.version = version
+            $0.schemes = schemes
+        }
         return records
     }
 
@@ -110,16 +124,16 @@ package final class BreakerFile: Sendable {
         try home.prepare()
         let lock = try lock()
         defer { close(lock) }
-        let before = try read()
-        var breaker = Breaker(capacity: Self.spaces, accounts: before)
+        let (before, schemes) = try readAll()
+        var breaker = Breaker(capacity: Self.spaces, accounts: before, schemes: schemes)
         breaker.abandonAttempts(at: now()) { isRunning($0, own: owner) }
         change(&breaker)
         breaker.removeRecords(
-            unchangedSince: now() - Self.acceptedSeconds, rejectionsSince: now() - Self.rejectedSeconds)
+            unchangedSince: now() - Self.acceptedSeconds, rejectionsSince: now() - Self.rejectedSeconds, at: now())
         let after = breaker.accounts.filter { $0.key.isShared }
         if owner != 0, after.values.contains(where: { $0.hasAttempt(of: owner) }) { try showPresence(of: owner) }
-        if after != before {
-            guard let bytes = try? JSONEncoder.records.encode(StoredRecords(after)) else {
+        if after != before || breaker.schemes != schemes {
+            guard let bytes = try? JSONEncoder.records.encode(StoredRecords(after, breaker.schemes)) else {
                 throw CountersignError(.environment, "cannot encode \(file.name)")
             }
             guard bytes.count <= Self.limitBytes else {
@@ -128,7 +142,10 @@ package final class BreakerFile: Sendable {
             }
             try file.replace(with: Array(bytes), mode: 0o600)
         }
-        state.withLock { $0.version = version() }
+        state.withLock {
+            $0.version = version()
+            $0.schemes = breaker.schemes
+        }
         return after
     }
 

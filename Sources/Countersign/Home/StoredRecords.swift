@@ -70,11 +70,22 @@ struct StoredRecords: Codable {
         let changedAt: Int64
     }
 
+    /// What an origin or a parent proxy has accepted.
+    struct Accepted: Codable {
+        let site: String
+        let schemes: [String]
+        let withheld: [String]?
+        let at: Int64
+    }
+
     let format: Int
     let accounts: [Account]
+    /// Missing in files of earlier versions.
+    let accepted: [Accepted]?
 
-    init(_ records: BreakerStorage.Records) {
+    init(_ records: BreakerStorage.Records, _ schemes: AcceptedSchemes = AcceptedSchemes()) {
         format = Self.format
+        accepted = schemes.entries.isEmpty ? nil : schemes.entries.map { Accepted($0, $1) }.sorted { $0.site < $1.site }
         accounts = records.compactMap { account, record in
             guard case .tag(let tag) = account else { return nil }
             return Account(
@@ -86,6 +97,18 @@ struct StoredRecords: Codable {
                     ($0.site, $0.scheme, $0.realm ?? "") < ($1.site, $1.scheme, $1.realm ?? "")
                 })
         }.sorted { $0.tag < $1.tag }
+    }
+
+    /// Nil if a value is invalid. Schemes that this version does not know are left out.
+    var acceptedSchemes: AcceptedSchemes? {
+        var entries: [Origin: AcceptedSchemes.Entry] = [:]
+        for site in accepted ?? [] {
+            guard let origin = try? Origin(listed: site.site), (0..<Space.end).contains(site.at) else { return nil }
+            entries[origin] = AcceptedSchemes.Entry(
+                schemes: Set(site.schemes.compactMap { AuthenticationScheme(rawValue: $0) }),
+                withheld: Set(site.withheld ?? []), at: site.at)
+        }
+        return AcceptedSchemes(entries)
     }
 
     /// Nil if a value is invalid.
@@ -107,6 +130,15 @@ struct StoredRecords: Codable {
             records[.tag(tag)] = record
         }
         return records
+    }
+}
+
+extension StoredRecords.Accepted {
+    init(_ origin: Origin, _ entry: AcceptedSchemes.Entry) {
+        site = origin.description
+        schemes = entry.schemes.map(\.rawValue).sorted()
+        withheld = entry.withheld.isEmpty ? nil : entry.withheld.sorted()
+        at = entry.at
     }
 }
 

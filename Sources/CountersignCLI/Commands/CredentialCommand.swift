@@ -172,6 +172,8 @@ struct CredentialCommand: ParsableCommand {
                 For a password that is right after all, for example because the account was locked. If the attempt \
                 fails, the credential is blocked everywhere. Running servers and programs take notice at once.
 
+                Also for a site that offers only weaker schemes than it has accepted before, if that is right.
+
                 EXAMPLES:
                   countersign credential retry
                   countersign credential retry printer

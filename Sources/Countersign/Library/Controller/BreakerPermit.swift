@@ -23,6 +23,7 @@ package final class BreakerPermit: Sendable {
         var invalidToken: CredentialReference?
         var lack: ScopeQuestions.Lack?
         var awaitsVerdict = false
+        var offered: OfferedSchemes?
     }
 
     /// The result of requesting permission.
@@ -71,7 +72,7 @@ package final class BreakerPermit: Sendable {
         while !Task.isCancelled {
             if isFree(), !board.isRejected(key) { return hasWaited ? .goAfterWaiting : .go }
             let turn = Gate()
-            switch board.request(key, for: request, again: { turn.open() }) {
+            switch board.request(key, for: request, inAnswerTo: offered, again: { turn.open() }) {
             case .go:
                 take(key, board)
                 return hasWaited ? .goAfterWaiting : .go
@@ -95,7 +96,7 @@ package final class BreakerPermit: Sendable {
     func requestAtOnce(_ key: Breaker.Key, of board: BreakerBoard) -> Permission {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
-        switch board.requestAtOnce(key, for: request) {
+        switch board.requestAtOnce(key, for: request, inAnswerTo: offered) {
         case .go:
             take(key, board)
             return .go
@@ -158,6 +159,12 @@ package final class BreakerPermit: Sendable {
     var refusal: ChallengeError? {
         get { state.withLock { $0.refusal } }
         set { state.withLock { $0.refusal = newValue } }
+    }
+
+    /// What the server offers with the challenge that an exchange asks about; nil if that is not known.
+    var offered: OfferedSchemes? {
+        get { state.withLock { $0.offered } }
+        set { state.withLock { $0.offered = newValue } }
     }
 
     /// The access token that the server has called invalid in this exchange, if the controller is to renew it.

@@ -162,10 +162,16 @@ extension ChallengeController {
     }
 
     /// A permit for a request that has not been requested from the breaker yet. `url` is absolute; without one, the
-    /// request cannot be told from others.
-    package func newPermit(method: String?, url: String?) -> BreakerPermit {
+    /// request cannot be told from others. `offer` is the value of the response's challenge field, if it is known.
+    package func newPermit(method: String?, url: String?, offer: String? = nil) -> BreakerPermit {
         guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown) }
-        return newPermit(for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path))
+        let permit = newPermit(for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path))
+        if let offer, let challenges = try? ChallengeParser.parse(fields: [offer]),
+            let rule = currentPolicy().sites.rule(for: parsed.origin)
+        {
+            permit.offered = AuthenticatorTable.supported.offered(in: challenges, permitted: rule.answer)
+        }
+        return permit
     }
 
     /// A permit for one request that has not been requested from the breaker yet.

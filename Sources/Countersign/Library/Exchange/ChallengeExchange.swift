@@ -184,8 +184,10 @@ public struct ChallengeExchange: Sendable {
         }
     }
 
-    /// The connection was lost before a response. Pass true for `requestMayRepeat` if the request is idempotent (RFC
-    /// 9110 §9.2.2), or no byte of it was sent.
+    /// The connection was lost before a response. If a status line was read, report
+    /// ``responseReceived(status:challenges:authenticationInfo:)`` instead, whatever is wrong with the rest: a status
+    /// other than 401 says nothing against the credential. Pass true for `requestMayRepeat` if the request is
+    /// idempotent (RFC 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }
         let mayAnswerAgain = !permit.awaitsVerdict || permit.wasUnanswered()
@@ -225,6 +227,7 @@ public struct ChallengeExchange: Sendable {
             guard let opening = answer.field(for: request, Self.inputs) else { return fail("the opening has no token") }
             return .sendOpening(Authorization(opening))
         case .ask(let question):
+            permit.offered = question.offered
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }

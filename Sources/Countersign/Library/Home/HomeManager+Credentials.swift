@@ -179,7 +179,7 @@ extension BreakerFile {
     /// `unknownName` if there are none.
     package func permitRetry(of name: String?) throws(CountersignError) -> [String] {
         var names: [String] = []
-        if try !read().isEmpty {
+        if try !isEmpty() {
             let time = ChallengeController.now()
             try update { names = $0.permitRetry(of: name, at: time) }
         }
