@@ -232,7 +232,7 @@ struct UnansweredTests {
     }
 
     @Test func anOriginThatWantsKerberosIsNamed() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
         try enrol("secret")
         #expect(
             try exec("negotiate")
@@ -248,7 +248,7 @@ struct UnansweredTests {
         ("export KRB5CCNAME=NONE:tickets", "Unknown credential cache type"),
     ])
     func anUnreadableTicketCacheIsNamedAndPermitsNoOtherScheme(setting: String, sentence: String) throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
         try enrol("secret")
         let reason =
             "the Kerberos ticket cache cannot be read: "
@@ -261,7 +261,7 @@ struct UnansweredTests {
     }
 
     @Test func anUnreadableClientKeytabIsNamed() throws {
-        try sandbox.succeed("sites", "add", site, "plaintext=yes", "answer=basic")
+        try sandbox.succeed("sites", "add", site, "plaintext=yes")
         try enrol("secret")
         let keytab = sandbox.folder.file("keytab")
         let setting = "printf garbage > keytab; export KRB5_CLIENT_KTNAME=\(keytab);"

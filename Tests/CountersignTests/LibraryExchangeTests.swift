@@ -248,7 +248,8 @@ struct LibraryExchangeTests {
         return controller.breaker.requestAtOnce(key) == .go && !controller.breaker.isTried(key)
     }
 
-    @Test(arguments: ["AAAA", "===="])
+    /// A rejection, and a mechListMIC of another key.
+    @Test(arguments: ["oQcwBaADCgEC", "oRswGaADCgEAoxIEEAEBAQEBAQEBAQEBAQEBAQE="])
     func aForgedFinalTokenIsNotAnAcceptance(_ token: String) async throws {
         let controller = try LibraryHome(Self.site).controller()
         var exchange = try await Self.answered(controller)
@@ -256,6 +257,16 @@ struct LibraryExchangeTests {
         #expect(end == .fail(reason: "the server's final authentication token is invalid"))
         #expect(try !Self.isProven(controller))
         #expect(exchange.connectionLost() == .fail(reason: "connectionLost was reported out of turn"))
+    }
+
+    /// No server has to prove anything.
+    @Test(arguments: ["AAAA", "====", "oQcw BaADCgEA", "AAAA, Negotiate AAAA"])
+    func aFinalTokenThatCannotBeReadIsNotForged(_ token: String) async throws {
+        let controller = try LibraryHome(Self.site).controller()
+        var exchange = try await Self.answered(controller)
+        let end = exchange.responseReceived(status: 200, challenges: ["Negotiate \(token)"])
+        #expect(end == .deliver(.accepted))
+        #expect(try Self.isProven(controller))
     }
 
     /// A SPNEGO accept-completed token without a mechListMIC is valid.
