@@ -114,8 +114,9 @@ package struct NTLMContext: Sendable {
 
     /// Verifies the token of the server's final response, which may be empty if the response has none.
     ///
-    /// Throws `rejected` if the server did not accept the answer, and `wrongMIC` if its mechListMIC was not computed
-    /// with the session key.
+    /// Returns the reason if the token proves nothing. Throws `rejected` if the server did not accept the answer, and
+    /// `wrongMIC` if its mechListMIC was not computed with the session key.
+    @discardableResult
     package mutating func conclude(_ serverToken: [UInt8]) throws(NTLMError) -> String? {
         guard case .authenticated(let session) = state else {
             throw NTLMError(.outOfOrder, "a dialogue is concluded once, after the AuthenticateMessage")

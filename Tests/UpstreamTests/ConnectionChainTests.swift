@@ -59,7 +59,7 @@ private final class Unanswering: ParentAnswering {
 
     func opened(_ head: FieldLines, completion: @escaping (String?) -> Void) { completion(nil) }
 
-    func connectionLost(afterStatus status: Int?) -> Bool { true }
+    func connectionLost() -> Bool { true }
 
     func ended() {}
 }

@@ -102,9 +102,15 @@ final class ParentExchange: ParentAnswering {
                 informationFields: head.values(of: .proxyAuthenticationInfo), sent: sent))
     }
 
-    func connectionLost(afterStatus status: Int?) -> Bool {
+    func connectionLost() -> Bool { connectionLost(.unanswered) }
+
+    func connectionLost(afterStatus status: Int) -> Bool {
+        connectionLost(.unusableResponse(status: status, otherwise: .unanswered))
+    }
+
+    private func connectionLost(_ result: Breaker.Result) -> Bool {
         guard let permit, permit.awaitsVerdict else { return true }
-        endPermit(.unusableResponse(status: status, otherwise: .unanswered))
+        endPermit(result)
         return false
     }
 

@@ -26,9 +26,11 @@ package protocol ParentAnswering: AnyObject {
     /// token is wrong.
     func opened(_ head: FieldLines, completion: @escaping (String?) -> Void)
 
-    /// The connection was lost before a response that can be used; `status` is that of the one that cannot, if it was
-    /// read. Returns whether the request may be sent on another connection.
-    func connectionLost(afterStatus status: Int?) -> Bool
+    /// The connection was lost before a response. Returns whether the request may be sent on another one.
+    func connectionLost() -> Bool
+
+    /// The same if there was a response that cannot be used, and whose status was read.
+    func connectionLost(afterStatus status: Int) -> Bool
 
     /// The client has left. Returns whether the parent's response to the last request is of use: it is a verdict on a
     /// credential. Nothing is sent after it.
@@ -40,6 +42,10 @@ package protocol ParentAnswering: AnyObject {
 
 extension ParentAnswering {
     package func clientLeft() -> Bool { false }
+}
+
+extension ParentAnswering {
+    package func connectionLost(afterStatus status: Int) -> Bool { connectionLost() }
 }
 
 /// What to do about a parent.
@@ -254,7 +260,9 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
 
     /// The connection was lost before a response.
     private func lost(_ error: UpstreamError) {
-        if tunnel.answerer.connectionLost(afterStatus: error.status) { fail(error) } else { refuse(error.detail, nil) }
+        let answerer = tunnel.answerer
+        let mayRepeat = error.status.map { answerer.connectionLost(afterStatus: $0) } ?? answerer.connectionLost()
+        if mayRepeat { fail(error) } else { refuse(error.detail, nil) }
     }
 
     private func opened(_ head: FieldLines, _ rest: [UInt8]) {
