@@ -57,7 +57,7 @@ import Testing
     @Test func aRightPasswordIsNotHeldBack() throws {
         try user.enroll()
         let url = "http://icons.test.localhost:\(port)"
-        try user.allow("\(url) plaintext=yes")
+        try user.allow("\(url) answer=basic plaintext=yes")
         let proxy = try user.serve()
         for number in 1...3 {
             try leave("GET \(url)/favicon.ico?\(number)", host: "icons.test.localhost", proxy, asked: number)
@@ -72,7 +72,7 @@ import Testing
     @Test func aWrongPasswordIsFound() throws {
         try user.enroll(password: Countersign.wrongPassword)
         let url = "http://icons.test.localhost:\(port)"
-        try user.allow("\(url) plaintext=yes")
+        try user.allow("\(url) answer=basic plaintext=yes")
         let proxy = try user.serve()
         try leave("GET \(url)/", host: "icons.test.localhost", proxy, asked: 1)
         try release()
