@@ -13,7 +13,7 @@ import Testing
 /// because Foundation ends the process at a mistake.
 @Suite(.serialized) struct URLSessionEndTests {
     /// How a task is made, and who learns of its end.
-    private enum Style: CaseIterable {
+    private enum Style {
         case awaited, completion, delegate
     }
 
@@ -41,10 +41,15 @@ import Testing
         let of: Int
     }
 
-    /// Another moment of a request's life in each round: how often this thread lets others run before it goes on.
-    private static func pause(_ round: Int) async {
-        for _ in 0..<(round % 97) { await Task.yield() }
-        if round.isMultiple(of: 5) { usleep(useconds_t(round % 40) * 50) }
+    /// How long a request takes that nobody disturbs, in nanoseconds.
+    private static let usual = Mutex<UInt64>(1_000_000)
+
+    /// Another moment of a request's life in each round, most of them near its end. The thread does not sleep, because
+    /// it would wake up late.
+    private static func pause(_ round: Int) {
+        let part = round.isMultiple(of: 4) ? round % 97 : 60 + round % 61
+        let end = DispatchTime.now().uptimeNanoseconds + usual.withLock { $0 } * UInt64(part) / 97
+        while DispatchTime.now().uptimeNanoseconds < end {}
     }
 
     /// Waits until the session has made its task, or has completed it already.
@@ -69,7 +74,16 @@ import Testing
         try await withProxy(try LibraryHome("\(origin.site) plaintext=yes\n")) { proxy, _ in
             let configuration = try await URLSessionConfiguration.ephemeral.answering(through: proxy)
             let url = try #require(URL(string: origin.site))
-            for number in 0..<rounds { try await round(configuration, url, number) }
+            let session = URLSession(configuration: configuration)
+            for number in 0..<rounds {
+                if number.isMultiple(of: 20) {
+                    let begin = DispatchTime.now().uptimeNanoseconds
+                    _ = try await session.data(from: url)
+                    let now = DispatchTime.now().uptimeNanoseconds
+                    usual.withLock { $0 = ($0 + now - begin) / 2 }
+                }
+                try await round(configuration, url, number)
+            }
         }
         try await origin.stop()
     }
@@ -79,7 +93,7 @@ import Testing
             let ends = Ends()
             let kept = Mutex<[Style: URLSession]>([:])
             try await URLSessionEndTests.run { configuration, url, round in
-                let style = Style.allCases[round % 3]
+                let style = [Style.awaited, .completion, .awaited, .delegate][round % 4]
                 let session = kept.withLock { kept in
                     if let session = kept[style] { return session }
                     let new = URLSession(
@@ -90,7 +104,7 @@ import Testing
                 switch style {
                 case .awaited:
                     let task = Task { _ = try? await session.data(from: url) }
-                    await URLSessionEndTests.pause(round)
+                    URLSessionEndTests.pause(round)
                     task.cancel()
                     await task.value
                     ends.count.withLock { $0 += 1 }
@@ -100,7 +114,7 @@ import Testing
                         ? session.dataTask(with: url)
                         : session.dataTask(with: url) { _, _, _ in ends.count.withLock { $0 += 1 } }
                     task.resume()
-                    await URLSessionEndTests.pause(round)
+                    URLSessionEndTests.pause(round)
                     task.cancel()
                 }
             }
@@ -120,7 +134,7 @@ import Testing
                 if round.isMultiple(of: 2) { session.dataTask(with: url).resume() }
                 // Foundation ends the process if a task is made after the invalidation.
                 if let awaited { await URLSessionEndTests.hasBegun(awaited, in: session) }
-                await URLSessionEndTests.pause(round)
+                URLSessionEndTests.pause(round)
                 if round.isMultiple(of: 3) { session.finishTasksAndInvalidate() } else { session.invalidateAndCancel() }
                 await awaited?.value
             }
@@ -131,7 +145,8 @@ import Testing
     @Test func aSuspendedTaskGoesOn() async throws {
         let origin = try await PlainOrigin(head: "200 OK", body: "content")
         try await withProxy(try LibraryHome("\(origin.site) plaintext=yes\n")) { proxy, _ in
-            let session = URLSession(configuration: try await URLSessionConfiguration.ephemeral.answering(through: proxy))
+            let configuration = try await URLSessionConfiguration.ephemeral.answering(through: proxy)
+            let session = URLSession(configuration: configuration)
             let url = try #require(URL(string: origin.site))
             for round in 0..<50 {
                 let content: Data? = await withCheckedContinuation { continuation in
