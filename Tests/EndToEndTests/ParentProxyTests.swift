@@ -124,6 +124,20 @@ import Testing
         #expect(squid.logged("CONNECT").contains { $0.hasPrefix("200 ") && $0.contains("jdoe@CORP.TEST") })
     }
 
+    /// Squid keeps the connection open, and does not go on with it.
+    @Test(arguments: ["Basic", "Digest", "NTLM"]) func theFirstRequestMayHaveContent(scheme: String) throws {
+        let squid = try SquidParent(scheme == "Basic" ? .basic : scheme == "Digest" ? .digest : .ntlm(boundTo: nil))
+        try list(squid.port, (scheme == "NTLM" ? "domain=ACME " : "") + "plaintext=yes")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let content = try user.folder.write("first", String(repeating: "x", count: 200_000))
+        for _ in 0..<2 {
+            let posted = try Command.run(
+                try Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--data-binary", "@\(content)", "\(plain)/post"],
+                in: user.folder)
+            #expect(posted.output == "200000", "\(posted.said)")
+        }
+    }
+
     // MARK: What is not answered
 
     @Test func theChallengeOfAnUnlistedParentIsTheClients() throws {

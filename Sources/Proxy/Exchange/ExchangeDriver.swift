@@ -292,13 +292,25 @@ final class ExchangeDriver {
         mode = .preparing
         // Reading pauses while a decision is awaited, also if the whole response is here.
         connection?.resumeReading()
-        if let connection, connection.isReusable { return perform(step, on: connection) }
+        if let connection, connection.isReusable {
+            guard parentHasRefusedContent else { return perform(step, on: connection) }
+            dropConnection()
+        }
         if exchange.requiresSameConnection {
             dropConnection()
             // Nothing of this step has been sent.
             return run(exchange.connectionLost(requestMayRepeat: true))
         }
         acquire(step)
+    }
+
+    /// Squid does not go on with a connection on which it has refused a request with content, although it keeps the
+    /// connection open.
+    private var parentHasRefusedContent: Bool {
+        guard route.challenger != nil, head.hasBody, case .transmit(_, isOpening: false)? = lastStep else {
+            return false
+        }
+        return !exchange.requiresSameConnection
     }
 
     func dropConnection() {
