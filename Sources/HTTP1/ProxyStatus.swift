@@ -76,16 +76,28 @@ extension ProxyStatus {
         return isOurs ? result : nil
     }
 
-    /// The part up to the next comma outside of a string; nil if a string does not end.
+    /// The part up to the next comma outside of a string; nil if a string does not end, or is not all of a member or of
+    /// a parameter's value, so that it may be read as something else.
     private static func nextMember(_ rest: inout Substring) -> Substring? {
         var (isString, isEscaped) = (false, false)
-        let end = rest.firstIndex { character in
-            defer { isEscaped = isString && !isEscaped && character == "\\" }
-            if character == "\"", !isEscaped { isString.toggle() }
-            return character == "," && !isString
+        var last: Character?
+        var end = rest.startIndex
+        while end < rest.endIndex, isString || rest[end] != "," {
+            let character = rest[end]
+            if character == "\"", !isEscaped {
+                guard isString || last == nil || last == "=" else { return nil }
+                isString.toggle()
+            } else if last == "\"", !isString, !isBlank(character), character != ";" {
+                return nil
+            }
+            isEscaped = isString && !isEscaped && character == "\\"
+            if isString || last != nil || !isBlank(character) { last = character }
+            rest.formIndex(after: &end)
         }
-        let member = rest[..<(end ?? rest.endIndex)]
-        rest = end.map { rest[rest.index(after: $0)...] } ?? rest[rest.endIndex...]
+        let member = rest[..<end]
+        rest = end < rest.endIndex ? rest[rest.index(after: end)...] : rest[end...]
         return isString ? nil : member
     }
+
+    private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
 }

@@ -36,7 +36,8 @@ import Testing
         (#"x;details="a\\", countersign"#, #"x;details="a\\", upstream-countersign"#),
         // Two readers could find different members.
         (#"x; details="a, countersign"#, ""), (#"x", countersign; details=""#, ""),
-        (#"x; details="a\", countersign"#, ""),
+        (#"x", countersign; details="" "#, ""), (#"x; details="a\", countersign"#, ""),
+        (#"x; y="a"b, countersign"#, ""), (#"x "a, countersign"#, ""),
     ]) func anotherCannotSpeakInOurName(_ value: String, _ renamed: String) {
         #expect(ProxyStatus.renamed(value) == renamed)
     }
@@ -44,6 +45,7 @@ import Testing
     @Test(arguments: [
         "", "squid; error=dns_error", "countersign-2; error=x", "my.countersign", "countersigned",
         #"x; details="countersign, y""#, #""countersign.example"; received-status=200"#,
+        #"x; a="b" ; c="\"" , y"#,
     ]) func whatIsNotOursIsPassedOn(_ value: String) {
         #expect(ProxyStatus.renamed(value) == nil)
     }
