@@ -64,7 +64,8 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     }
 
     private func deliver(_ call: @escaping @Sendable (ProxiedLoading) -> Void) {
-        guard !hasEnded else { return }
+        // A task that is being cancelled gets its error from Foundation, and no other end before.
+        guard !hasEnded, task?.state != .canceling else { return }
         if isSuspended { held.append(call) } else { call(self) }
     }
 
