@@ -13,7 +13,7 @@ import Testing
         let site: String
         let path: String
         let port: KeyPath<Origins, Int> & Sendable
-        /// The site's response to a request without a credential.
+        /// The response to a request without a credential: Apache closes the connection if it gets no certificate.
         let refused: Int
 
         var testDescription: String { name }
@@ -47,10 +47,10 @@ import Testing
             port: \.nginx.mutual13Port, refused: 400),
         Kind(
             name: "post-handshake certificate", site: "https://post.test.localhost", path: "/certificate/index",
-            port: \.apache.postHandshakePort, refused: 403),
+            port: \.apache.postHandshakePort, refused: 502),
         Kind(
             name: "renegotiated certificate", site: "https://again.test.localhost", path: "/certificate/index",
-            port: \.apache.renegotiatingPort, refused: 403),
+            port: \.apache.renegotiatingPort, refused: 502),
     ]
 
     /// What a client sends, and whether it is answered.
