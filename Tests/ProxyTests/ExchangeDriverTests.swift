@@ -363,12 +363,15 @@ import Testing
         #expect(try bench.answer().hasSuffix("ok"))
     }
 
+    /// They wait for the origin's verdict, which is awaited for a limited time.
     @Test func aClientThatGoesDoesNotKeepOthersWaiting() throws {
         let (bench, origin) = try Self.listed()
         try bench.send(Self.get)
         try origin.receive(Self.unauthorized)
         #expect(bench.services.shared.breaker.request(Self.key) {} == .wait)
         bench.client.close(promise: nil)
+        #expect(bench.services.shared.breaker.request(Self.key) {} == .wait)
+        bench.loop.advanceTime(by: LateVerdict.limit)
         #expect(bench.services.shared.breaker.request(Self.key) {} == .go)
     }
 
