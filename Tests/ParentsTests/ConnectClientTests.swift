@@ -56,6 +56,18 @@ import Testing
         #expect(client.state == .opened)
     }
 
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 407 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\nx", "HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\n",
+    ])
+    func whatFollowsTheLastResponseIsAnError(response: String) throws {
+        var client = waiting()
+        _ = try respond(&client, response)
+        let error = parentsError { () throws(ParentsError) in try respond(&client, "x") }
+        #expect(error?.code == .malformedReply && client.state == .failed)
+        #expect(parentsError { () throws(ParentsError) in try respond(&client, "x") }?.code == .malformedReply)
+    }
+
     @Test func aChallengeIsAnsweredOnTheSameConnection() throws {
         var client = waiting()
         let challenge = """

@@ -82,6 +82,16 @@ import Testing
 
     // MARK: Faults of the parent
 
+    @Test(arguments: [[5, 0, 0, 1, 0, 0, 0, 0, 0, 0], [5, 1]] as [[UInt8]])
+    func whatFollowsTheLastReplyIsAnError(reply: [UInt8]) throws {
+        var client = client()
+        _ = client.connected()
+        _ = try client.received([5, 0])
+        _ = try? client.received(reply)
+        let error = parentsError { () throws(ParentsError) in try client.received([0]) }
+        #expect(error?.code == .malformedReply && client.state == .failed)
+    }
+
     @Test(
         arguments: [
             ([4], .malformedReply), ([0x48], .malformedReply), ([5, 1], .malformedReply), ([5, 2], .malformedReply),

@@ -8,7 +8,8 @@ import CountersignChallenges
 /// Belongs to the exchange that makes the attempt, and is used where that runs.
 package final class BreakerAttempt {
     package let key: Breaker.Key
-    /// The answer was sent, and there is no response yet. If nobody waits for one any more, the attempt ends as unknown.
+    /// The answer was sent, and there is no response yet. If nobody waits for one any more, the attempt ends as
+    /// unknown.
     package var awaitsVerdict = false
 
     private let request: Breaker.RequestTag

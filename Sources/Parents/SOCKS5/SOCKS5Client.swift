@@ -74,8 +74,8 @@ package struct SOCKS5Client: Sendable {
         return .send(credential == nil ? [5, 1, Method.none] : [5, 2, Method.none, Method.password])
     }
 
-    /// Bytes came from the parent. It is an error if nobody has asked for them; what comes after `established` belongs to
-    /// the tunnel.
+    /// Bytes came from the parent. It is an error if nobody has asked for them; what comes after `established` belongs
+    /// to the tunnel.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {
