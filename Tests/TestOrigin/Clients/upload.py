@@ -29,7 +29,7 @@ def lines_of_head(stream):
 
 
 def connect(proxy, parts, tls):
-    stream = socket.create_connection(("127.0.0.1", proxy), timeout=60)
+    stream = socket.create_connection(("127.0.0.1", proxy), timeout=600)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if parts.scheme == "http":
         return stream
