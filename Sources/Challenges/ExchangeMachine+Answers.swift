@@ -32,7 +32,7 @@ extension ExchangeMachine {
         guard !offers.isEmpty else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
         if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
         let refusals = offers.map { context.transportRefusal(of: $0.authenticator) }
-        let usable = zip(offers, refusals).filter { $1 == nil }.map(\.0)
+        let usable = context.withoutFallback(zip(offers, refusals).filter { $1 == nil }.map(\.0))
         guard let first = usable.first else { return handBack(challenge: refusals.first ?? nil) }
         let untried = usable.drop { $0.space(at: context.origin) == failedSpace }
         let hasFailed = untried.count < usable.count

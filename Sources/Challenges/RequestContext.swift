@@ -13,7 +13,7 @@ package struct RequestContext: Sendable {
     package var permitted: [AuthenticationScheme]
     /// Whether the site's line contains `plaintext=yes`.
     package var plaintextPermitted: Bool
-    /// Whether the site's line names its schemes: without that, no password is sent over http as it is.
+    /// Whether the site's line names its schemes.
     package var namesSchemes = true
     /// Whether the challenges are those of a parent proxy without TLS.
     package var isPlaintextParent = false
@@ -91,10 +91,16 @@ package struct RequestContext: Sendable {
             return .no("\(name) is sent to a parent without TLS only if its line says plaintext=yes")
         }
         guard origin.scheme == .http else { return nil }
-        if authenticator.requiresTLS { return .no("\(name) is answered over https only") }
-        guard authenticator.sendsPassword, !namesSchemes else { return nil }
-        return .no(
-            "over http, \(name) is answered only if the site's line names it: answer=\(authenticator.scheme.rawValue)")
+        return authenticator.requiresTLS ? .no("\(name) is answered over https only") : nil
+    }
+
+    /// Those of `offers`, strongest first, that may be answered. Over http, anybody on the way can make the stronger
+    /// ones fail. So a password is sent as it is in place of one only if the site's line names its scheme.
+    func withoutFallback(_ offers: [Offer]) -> [Offer] {
+        guard origin.scheme == .http, !namesSchemes, let strongest = offers.first,
+            !strongest.authenticator.sendsPassword
+        else { return offers }
+        return offers.filter { !$0.authenticator.sendsPassword }
     }
 
     /// Whether a response with this status may be a challenge although its status is not that of the source.

@@ -54,7 +54,7 @@ struct LibraryChecksTests {
             (.listedForOthers, [method, method, method, method, method, method, method, .no]),
             (.noCredential, [credential, credential, credential, credential, credential, credential, method, .no]),
             (.plainHTTP, [method, method, method, method, method, method, method, .no]),
-            (.plainHTTPPermitted, [method, .yes, .yes, method, .yes, method, method, .no]),
+            (.plainHTTPPermitted, [.yes, .yes, .yes, method, .yes, method, method, .no]),
             (.tunnelled, [site, site, site, site, site, site, site, .no]),
             (.rejectedBefore, [credential, credential, credential, .yes, credential, credential, method, .no]),
             (.failedBefore, [.yes, .yes, .yes, .yes, .yes, credential, method, .no]),

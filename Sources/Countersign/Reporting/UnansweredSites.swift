@@ -235,9 +235,7 @@ package final class UnansweredSites: Sendable {
             if origin.scheme == .http, rule?.answersPlaintext == false { return site("set plaintext=yes \(line)") }
             guard let challenge else { return site("permit `certificate` with answer= \(line)") }
             let scheme = AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme
-            guard let scheme, let rule, !rule.answer.contains(scheme) else {
-                return site(origin.scheme == .http && rule?.namesAnswer == false ? "set answer=basic \(line)" : nil)
-            }
+            guard let scheme, let rule, !rule.answer.contains(scheme) else { return site(nil) }
             return site("permit `\(scheme.rawValue)` with answer= \(line)")
         }
         let policy = policy.current

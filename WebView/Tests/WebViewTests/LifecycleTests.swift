@@ -71,7 +71,8 @@ extension WebView {
         }
 
         /// Also where the Swift runtime would print a backtrace of it.
-        @Test(arguments: [[:], ["SWIFT_BACKTRACE": "enable=yes"]], [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV])
+        @Test(
+            arguments: [[:], ["SWIFT_BACKTRACE": "enable=yes"]], [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV])
         func aFaultEndsIt(environment: [String: String], signal: Int32) throws {
             let view = try WebViewProcess(environment: environment)
             try view.event { if case .ready = $0 { () } else { nil } }

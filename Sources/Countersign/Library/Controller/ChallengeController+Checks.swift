@@ -81,12 +81,6 @@ extension ChallengeController {
             throw no(
                 "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it nevertheless")
         }
-        let sendsPassword = AuthenticatorTable.supported.authenticators(of: scheme).contains(where: \.sendsPassword)
-        guard !sendsPassword || rule.namesAnswer else {
-            throw no(
-                "over http, \(method) is answered only if the site's line names it",
-                "write answer=\(scheme.rawValue) to permit it nevertheless")
-        }
         return scheme
     }
 
