@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignTestOrigin
+import Foundation
 import Testing
 
 /// What pages get from listed sites in real browsers, with the proxy and without it.
@@ -8,15 +9,21 @@ import Testing
 /// A browser alone has the credential of a site only if the person has signed in there. Chromium is signed in with
 /// Basic, Digest and NTLM. Bearer, a session that another client has begun, and a certificate without a person who
 /// chooses it are nothing that a browser has; what pages get with them alone is nothing at all.
-@Suite struct ForeignPageBrowserTests {
+///
+/// One after the other, because all wait for the same visit. Firefox and the browser alone take minutes more, and run
+/// if `COUNTERSIGN_LONG_TESTS` is set.
+@Suite(.serialized) struct ForeignPageBrowserTests {
     typealias Program = ForeignPageVisit.Program
+
+    private static let isLong = ProcessInfo.processInfo.environment["COUNTERSIGN_LONG_TESTS"] != nil
+    private static let programs: [Program] = isLong ? [.chromium, .firefox] : [.chromium]
 
     private static let kinds = ["basic", "digest", "ntlm", "negotiate", "bearer", "certificate", "session", "api"]
 
     /// A page of another origin gets nothing, in no way, but for links.
-    @Test(arguments: [Program.chromium, .firefox])
-    func aPageOfAnotherOriginGetsNothing(program: Program) throws {
-        let visit = try ForeignPageVisit.shared(program)
+    @Test(arguments: programs)
+    func aPageOfAnotherOriginGetsNothing(program: Program) async throws {
+        let visit = try await ForeignPageVisit.shared(program)
         let cells = visit.cells.filter { ForeignPageVisit.strangers.contains($0.page) }
         for page in ForeignPageVisit.strangers {
             for kind in Self.kinds {
@@ -36,9 +43,9 @@ import Testing
     }
 
     /// Neither is the body readable, whatever Access-Control-Allow-Origin says.
-    @Test(arguments: [Program.chromium, .firefox])
-    func aPageOfAnotherOriginReadsNothing(program: Program) throws {
-        let visit = try ForeignPageVisit.shared(program)
+    @Test(arguments: programs)
+    func aPageOfAnotherOriginReadsNothing(program: Program) async throws {
+        let visit = try await ForeignPageVisit.shared(program)
         let read = visit.sites.pages.results.filter { query, outcome in
             query.hasPrefix("\(visit.name)-") && outcome.contains("secret")
         }.keys.map { $0.dropFirst(visit.name.utf8.count + 1) }
@@ -52,9 +59,9 @@ import Testing
     }
 
     /// What the person opens, what a link opens, and what pages of the site itself load.
-    @Test(arguments: [Program.chromium, .firefox])
-    func nothingElseIsLost(program: Program) throws {
-        let visit = try ForeignPageVisit.shared(program)
+    @Test(arguments: programs)
+    func nothingElseIsLost(program: Program) async throws {
+        let visit = try await ForeignPageVisit.shared(program)
         for kind in Self.kinds {
             #expect(visit.hadCredential("typed", kind, "GET"), "\(kind)")
             for page in ForeignPageVisit.strangers where ForeignPageVisit.linkedKinds.contains(kind) {
@@ -76,9 +83,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [Program.chromium, .firefox])
-    func aWebSocketCountsByItsOrigin(program: Program) throws {
-        let visit = try ForeignPageVisit.shared(program)
+    @Test(arguments: programs)
+    func aWebSocketCountsByItsOrigin(program: Program) async throws {
+        let visit = try await ForeignPageVisit.shared(program)
         for kind in ["basic", "certificate"] {
             for page in ForeignPageVisit.strangers {
                 #expect(visit.read(page, kind, "websocket") == "failed", "\(page) \(kind)")
@@ -87,9 +94,9 @@ import Testing
     }
 
     /// The browser alone, in which the person is signed in, gives pages at least as much.
-    @Test func theBrowserAloneGivesPagesAsMuch() throws {
-        let alone = try ForeignPageVisit.shared(.chromium, hasProxy: false)
-        let proxied = try ForeignPageVisit.shared(.chromium)
+    @Test(.enabled(if: isLong)) func theBrowserAloneGivesPagesAsMuch() async throws {
+        let alone = try await ForeignPageVisit.shared(.chromium, hasProxy: false)
+        let proxied = try await ForeignPageVisit.shared(.chromium)
         for kind in ["basic", "digest", "ntlm", "api", "session"] {
             #expect(alone.hadCredential("typed", kind, "GET") || kind == "session", "\(kind): not signed in")
             for cell in proxied.cells

@@ -86,9 +86,13 @@ final class ForeignPageVisit: Sendable {
     private static let firefox = Result { try ForeignPageVisit(.firefox, hasProxy: true) }
     private static let alone = Result { try ForeignPageVisit(.chromium, hasProxy: false) }
 
-    static func shared(_ program: Program, hasProxy: Bool = true) throws -> ForeignPageVisit {
-        guard hasProxy else { return try alone.get() }
-        return try program == .chromium ? chromium.get() : firefox.get()
+    /// Waits on a thread of its own, so that other tests go on during the visit.
+    static func shared(_ program: Program, hasProxy: Bool = true) async throws -> ForeignPageVisit {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(with: hasProxy ? program == .chromium ? chromium : firefox : alone)
+            }
+        }
     }
 
     let sites: Sites
