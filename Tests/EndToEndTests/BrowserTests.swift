@@ -177,7 +177,9 @@ import Testing
             let page = try #require(visit.pages[name])
             #expect(page.error == nil && page.text.contains(UntrustedSites.pageText), "\(page)")
         }
-        #expect(visit.sites.requestCount(site, from: "firefox") == 2)
+        // Firefox 153 may ask once more when it shows the page after the warning.
+        let count = visit.sites.requestCount(site, from: "firefox")
+        #expect(count == 2 || count == 3, "\(count)")
     }
 }
 
