@@ -87,9 +87,7 @@ package final class BreakerBoard: Sendable {
 
     // MARK: Permission
 
-    /// Requests permission to answer `request` with the credential. On `.wait`, `again` is called on any thread when
-    /// the caller should request again.
-    /// What the origin offers is compared with what it has accepted before.
+    /// As ``request(_:for:again:)``, unless `offered` is weaker than a scheme that the origin has accepted before.
     package func request(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, inAnswerTo offered: OfferedSchemes?,
         again: @escaping @Sendable () -> Void
@@ -101,6 +99,8 @@ package final class BreakerBoard: Sendable {
         return self.request(key, for: request, again: again)
     }
 
+    /// Requests permission to answer `request` with the credential. On `.wait`, `again` is called on any thread when
+    /// the caller should request again.
     package func request(
         _ key: Breaker.Key, for request: Breaker.RequestTag = .unknown, again: @escaping @Sendable () -> Void
     ) -> Breaker.Permission {
