@@ -12,8 +12,10 @@ import Testing
 /// Tasks that are cancelled, and sessions that are invalidated, while they end. Each test is a process of its own,
 /// because Foundation ends the process at a mistake.
 @Suite(.serialized) struct URLSessionEndTests {
-    /// How a task is made, and who learns of its end.
-    private enum Style {
+    /// Who learns of a task's end. An `awaited` task is one of `AnsweringSession`, because Foundation up to Swift 6.3
+    /// may wait forever when the Swift task is cancelled that awaits URLSession's own methods
+    /// (swift-corelibs-foundation, issue 5412).
+    private enum Style: CaseIterable {
         case awaited, completion, delegate
     }
 
@@ -22,12 +24,19 @@ import Testing
         ProcessInfo.processInfo.environment["COUNTERSIGN_LONG_TESTS"] == nil ? 600 : 6000
     }
 
-    /// Counts the ends of tasks.
+    /// Counts the ends of each task, by the round that has made it.
     private final class Ends: NSObject, URLSessionDataDelegate, Sendable {
-        let count = Mutex(0)
+        private let counts = Mutex<[Int: Int]>([:])
+
+        func add(_ round: Int) { counts.withLock { $0[round, default: 0] += 1 } }
+
+        /// Whether each of `rounds` tasks has ended, and whether once only.
+        func reached(_ rounds: Int) -> (all: Bool, once: Bool) {
+            counts.withLock { ($0.count == rounds, $0.values.allSatisfy { $0 == 1 }) }
+        }
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-            count.withLock { $0 += 1 }
+            add(task.taskDescription.flatMap(Int.init) ?? -1)
         }
     }
 
@@ -43,8 +52,10 @@ import Testing
     }
 
     private static func run(
-        _ round: @Sendable (URLSessionConfiguration, PlainOrigin, URL, Int) async throws -> Void
+        _ round: @Sendable (ChallengeProxy, URLSessionConfiguration, PlainOrigin, URL, Int) async throws -> Void
     ) async throws {
+        // A test that waits forever ends by a signal.
+        alarm(UInt32(rounds / 2))
         let body = String(repeating: "x", count: 20_000)
         let origin = try await PlainOrigin(head: "200 OK", body: body)
         try await withProxy(try LibraryHome("\(origin.site) plaintext=yes\n")) { proxy, _ in
@@ -59,7 +70,7 @@ import Testing
                     // Not longer on a busy machine.
                     usual.withLock { $0 = min(($0 + now - begin) / 2, 5_000_000) }
                 }
-                try await round(configuration, origin, url.appendingPathComponent("\(number)"), number)
+                try await round(proxy, configuration, origin, url.appendingPathComponent("\(number)"), number)
             }
         }
         try await origin.stop()
@@ -68,43 +79,49 @@ import Testing
     @Test func aTaskMayBeCancelledAtAnyTime() async {
         await #expect(processExitsWith: .success) {
             let ends = Ends()
-            let kept = Mutex<[Style: URLSession]>([:])
-            try await URLSessionEndTests.run { configuration, _, url, round in
-                let style = [Style.awaited, .completion, .awaited, .delegate][round % 4]
-                let session = kept.withLock { kept in
-                    if let session = kept[style] { return session }
-                    let new = URLSession(
-                        configuration: configuration, delegate: style == .delegate ? ends : nil, delegateQueue: nil)
-                    kept[style] = new
-                    return new
-                }
-                switch style {
-                case .awaited:
+            let kept = Mutex<(answering: AnsweringSession?, plain: [Style: URLSession])>((nil, [:]))
+            try await URLSessionEndTests.run { proxy, configuration, _, url, round in
+                let style = Style.allCases[round % Style.allCases.count]
+                if style == .awaited {
+                    let session: AnsweringSession
+                    if let known = kept.withLock({ $0.answering }) {
+                        session = known
+                    } else {
+                        session = try await AnsweringSession(configuration: configuration, through: proxy)
+                        kept.withLock { $0.answering = session }
+                    }
                     let task = Task { _ = try? await session.data(from: url) }
                     URLSessionEndTests.pause(round)
                     task.cancel()
                     await task.value
-                    ends.count.withLock { $0 += 1 }
-                case .completion, .delegate:
-                    let task =
-                        style == .delegate
-                        ? session.dataTask(with: url)
-                        : session.dataTask(with: url) { _, _, _ in ends.count.withLock { $0 += 1 } }
-                    task.resume()
-                    URLSessionEndTests.pause(round)
-                    task.cancel()
+                    return ends.add(round)
                 }
+                let session = kept.withLock { kept in
+                    if let session = kept.plain[style] { return session }
+                    let new = URLSession(
+                        configuration: configuration, delegate: style == .delegate ? ends : nil, delegateQueue: nil)
+                    kept.plain[style] = new
+                    return new
+                }
+                let task =
+                    style == .delegate
+                    ? session.dataTask(with: url)
+                    : session.dataTask(with: url) { _, _, _ in ends.add(round) }
+                task.taskDescription = "\(round)"
+                task.resume()
+                URLSessionEndTests.pause(round)
+                task.cancel()
             }
-            // Every call has returned, and nothing ends twice.
-            let count = ends.count.withLock { $0 }
-            #expect(count >= URLSessionEndTests.rounds / 2 && count <= URLSessionEndTests.rounds)
+            let hasEnded = try await eventually { ends.reached(URLSessionEndTests.rounds).all }
+            #expect(hasEnded)
+            #expect(ends.reached(URLSessionEndTests.rounds).once)
         }
     }
 
     @Test func aSessionMayBeInvalidatedAtAnyTime() async {
         await #expect(processExitsWith: .success) {
             let ends = Ends()
-            try await URLSessionEndTests.run { configuration, origin, url, round in
+            try await URLSessionEndTests.run { _, configuration, origin, url, round in
                 let before = origin.requests.count
                 let session = URLSession(
                     configuration: configuration, delegate: round.isMultiple(of: 2) ? ends : nil, delegateQueue: nil)
