@@ -14,7 +14,13 @@ extension Breaker.Result {
 extension Breaker {
     /// An attempt that ``decide(_:for:at:)`` permits begins.
     package mutating func attemptBegan(_ key: Key, for request: RequestTag, owner: UInt64, at now: Int64) {
-        change(key, at: now) { $0.pending = Pending(owner: owner, request: request, since: now) }
+        // Without a record there is no room for one.
+        change(key, at: now) { _ in }
+        guard record(of: key) != nil, let number = accounts[key.account]?.begin() else { return }
+        change(key, at: now) { record in
+            record.attempts.append(
+                Pending(owner: owner, id: key.attempt ?? 0, request: request, since: now, number: number))
+        }
     }
 
     /// An attempt ended, or the use of an answer that needed none. `owner` is the process that made it.
@@ -41,7 +47,7 @@ extension Breaker {
         case .inconclusive,
             .unanswered where !countsSilence,
             .unknown where !countsSilence:
-            if record(of: key) != nil { change(key, at: now) { $0.end(owner, request) } }
+            if record(of: key) != nil { change(key, at: now) { $0.end(key, owner, request) } }
             return .unremarkable
         case .rejected:
             return rejected(key, for: request, owner, isDefinite: false, at: now)
@@ -55,18 +61,18 @@ extension Breaker {
     }
 
     private mutating func accepted(_ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64) {
-        var counts = false
+        var isAccepted = false
+        var attempt: Pending?
         change(key, at: now) { record in
-            record.end(owner, request)
-            counts = record.accept(request, at: now)
+            attempt = record.end(key, owner, request)
+            isAccepted = record.accept(request, at: now)
         }
-        guard counts else { return }
-        accounts[key.account]?.carriedFailures = 0
-        accounts[key.account]?.unaccepted = UnacceptedAnswers()
+        if isAccepted { accounts[key.account]?.accepted(attempt, at: now) }
     }
 
     /// Counts for the space and the account, unless others count already. Those that were sent with it are one.
     private mutating func challengedUnasked(_ key: Key, at now: Int64) {
+        if accounts[key.account]?.isInDoubt(at: now) == false { accounts[key.account]?.doubt() }
         guard let record = record(of: key), record.rejection == nil, record.unaccepted.count(at: now) == 0 else {
             return
         }
@@ -110,8 +116,7 @@ extension Breaker {
         if record.rejection != nil {
             return .rejected(.silence, everywhere: account?.isStopped ?? false)
         }
-        let limit = record.acceptedAt == nil ? Self.spaceLimit : Self.accountLimit
-        let pause = max(record.pause(at: now), account?.unaccepted.pause(after: limit, at: now) ?? 0)
+        let pause = max(record.pause(at: now), account?.unaccepted.pause(at: now) ?? 0)
         if pause > 0 { return .paused(seconds: pause) }
         return isClosed ? .unanswered : .unremarkable
     }
@@ -126,11 +131,14 @@ extension Breaker {
         var counts = false
         var attempt: Pending?
         change(key, at: now) { record in
-            attempt = record.end(owner, request)
+            attempt = record.end(key, owner, request)
             counts = body(&record, attempt != nil || record.unaccepted.count(at: now) == 0)
             if counts, record.rejection == nil { record.unaccepted.add(at: now) }
         }
-        if counts { accounts[key.account]?.addUnaccepted(attempt, at: now) }
+        // What needed no permission was sent before the first doubt, and casts none on what began after that.
+        if attempt != nil || accounts[key.account]?.isInDoubt(at: now) == false { accounts[key.account]?.doubt() }
+        // The space may know already that the account is wrong. The directory counts another answer nevertheless.
+        if counts || attempt != nil { accounts[key.account]?.addUnaccepted(attempt, at: now) }
     }
 
     /// Changes the record of `key`, which is created if there is room.
@@ -166,20 +174,51 @@ extension Breaker {
     package mutating func abandonAttempts(at now: Int64, isRunning: (UInt64) -> Bool) {
         for (account, record) in accounts {
             for (space, record) in record.spaces {
-                guard let pending = record.pending, !isRunning(pending.owner) else { continue }
-                guard accounts[account]?.spaces[space]?.end(pending.owner, pending.request) != nil,
-                    record.rejection?.isInForce(at: now) != true
-                else { continue }
-                accounts[account]?.spaces[space]?.addSilence(pending.request, isClosed: false, at: now)
-                accounts[account]?.spaces[space]?.unaccepted.add(at: now)
-                accounts[account]?.spaces[space]?.changedAt = now
-                accounts[account]?.addUnaccepted(pending, at: now)
+                for attempt in record.attempts where !isRunning(attempt.owner) {
+                    abandon(attempt, account, space, at: now)
+                }
             }
         }
+    }
+
+    private mutating func abandon(_ attempt: Pending, _ account: Account, _ space: AuthenticationSpace, at now: Int64) {
+        accounts[account]?.spaces[space]?.attempts.removeAll { $0 == attempt }
+        accounts[account]?.spaces[space]?.changedAt = now
+        accounts[account]?.doubt()
+        accounts[account]?.addUnaccepted(attempt, at: now)
+        guard accounts[account]?.spaces[space]?.rejection?.isInForce(at: now) != true else { return }
+        accounts[account]?.spaces[space]?.addSilence(attempt.request, isClosed: false, at: now)
+        accounts[account]?.spaces[space]?.unaccepted.add(at: now)
     }
 }
 
 extension Breaker.AccountRecord {
+    /// The number of an attempt that begins.
+    fileprivate mutating func begin() -> UInt64 {
+        begun &+= 1
+        return begun
+    }
+
+    /// Something casts doubt on the account, and on what is in flight now.
+    fileprivate mutating func doubt() {
+        provenAt = nil
+        begunInDoubt = begun
+    }
+
+    /// A space has accepted the account after a challenge. `attempt` is nil if it needed no permission. Such an answer
+    /// was sent soon after a proof, and prolongs that. What was sent before an answer that was not accepted proves
+    /// nothing: the password may have changed in between.
+    fileprivate mutating func accepted(_ attempt: Breaker.Pending?, at now: Int64) {
+        guard let attempt else {
+            if isProven(at: now) { provenAt = now }
+            return
+        }
+        guard attempt.number > begunInDoubt else { return }
+        carriedFailures = 0
+        unaccepted = Breaker.UnacceptedAnswers()
+        if attempt.isPrompt(at: now) { provenAt = now }
+    }
+
     /// An answer was not accepted. `attempt` is nil if it needed no permission. Such an answer counts only if it is the
     /// first one, and so does a long attempt that began before the latest one that counts.
     fileprivate mutating func addUnaccepted(_ attempt: Breaker.Pending?, at now: Int64) {
@@ -189,12 +228,15 @@ extension Breaker.AccountRecord {
 }
 
 extension Breaker.SpaceRecord {
-    /// Returns the attempt of that request, which is no longer in progress; nil if there is none.
+    /// Returns the attempt of `key`, which is no longer in progress; nil if there is none.
     @discardableResult
-    fileprivate mutating func end(_ owner: UInt64, _ request: Breaker.RequestTag) -> Breaker.Pending? {
-        guard let pending, pending.owner == owner, pending.request == request else { return nil }
-        self.pending = nil
-        return pending
+    fileprivate mutating func end(
+        _ key: Breaker.Key, _ owner: UInt64, _ request: Breaker.RequestTag
+    ) -> Breaker.Pending? {
+        let index = attempts.firstIndex { attempt in
+            attempt.owner == owner && (key.attempt.map { $0 == attempt.id } ?? (request == attempt.request))
+        }
+        return index.map { attempts.remove(at: $0) }
     }
 
     /// Returns false if a rejection outlives the acceptance, which was of another request in flight.
@@ -202,7 +244,6 @@ extension Breaker.SpaceRecord {
         guard rejection?.cause != .challenge else { return false }
         rejection = nil
         acceptedAt = now
-        isConfirmed = true
         forgetUnaccepted()
         accepted.add(request, upTo: Breaker.acceptedRequests)
         return true
@@ -217,14 +258,13 @@ extension Breaker.SpaceRecord {
         silent.add(request, upTo: Breaker.unacceptedRequests)
         if isClosed { unanswered = min(unanswered + 1, Breaker.UnacceptedAnswers.maximum) }
         // A space that has accepted the account before may have an outage.
-        if acceptedAt == nil, unanswered >= Breaker.maximumFailures { reject(.silence, at: now) }
+        if acceptedAt == nil, unanswered >= Breaker.limit { reject(.silence, at: now) }
     }
 
     fileprivate mutating func reject(_ cause: Breaker.Rejection.Cause, at now: Int64) {
         rejection = Breaker.Rejection(at: now, cause: cause, count: cause == .challenge ? 1 : unanswered)
         acceptedAt = nil
         accepted = []
-        isConfirmed = false
         forgetUnaccepted()
     }
 

@@ -8,22 +8,18 @@ extension Breaker {
         schemes.removeOld(at: now)
         for (account, record) in accounts {
             let spaces = record.spaces.filter { _, record in
-                record.rejection.map { $0.at >= rejected } ?? (record.pending != nil || record.changedAt >= time)
+                record.rejection.map { $0.at >= rejected } ?? (!record.attempts.isEmpty || record.changedAt >= time)
             }
             accounts[account]?.spaces = spaces
             if spaces.isEmpty { accounts[account] = nil }
         }
     }
 
-    /// Spaces that `known` has seen to accept an account, and that still do, are free for all requests.
+    /// Takes over what `known` has seen to be proven, unless something casts doubt on it.
     package mutating func confirm(as known: Breaker) {
-        for (account, record) in known.accounts {
-            for (space, record) in record.spaces where record.isConfirmed {
-                guard let new = accounts[account]?.spaces[space], new.acceptedAt != nil, new.doubtful.isEmpty else {
-                    continue
-                }
-                accounts[account]?.spaces[space]?.isConfirmed = true
-            }
+        for (account, record) in known.accounts where record.provenAt != nil {
+            guard let new = accounts[account], new.begunInDoubt <= record.begunInDoubt else { continue }
+            accounts[account]?.provenAt = record.provenAt
         }
     }
 
@@ -33,8 +29,8 @@ extension Breaker {
     }
 
     /// Permits one more attempt with the credentials named `name`, or with all: the next one, wherever it is, must be
-    /// accepted, or wait as if the limit had been reached. Returns the names of those that had failed, or that were
-    /// withheld from weaker offers, which they may answer now. Attempts in progress are not affected.
+    /// accepted, or the following one waits. Returns the names of those that had failed, or that were withheld from
+    /// weaker offers, which they may answer now. Attempts in progress are not affected.
     package mutating func permitRetry(of name: String?, at now: Int64) -> [String] {
         var names = schemes.permitWeaker(for: name)
         for (key, account) in accounts where name.map({ $0 == account.name }) ?? !account.name.isEmpty {
@@ -43,12 +39,12 @@ extension Breaker {
                     || account.spaces.values.contains(where: { $0.isInDoubt(at: now) })
             else { continue }
             names.insert(account.name)
-            accounts[key]?.carriedFailures = min(account.rejections, Self.maximumFailures - 1)
-            accounts[key]?.unaccepted = .allButOne(at: now)
+            accounts[key]?.carriedFailures = min(account.rejections, Self.limit - 1)
+            accounts[key]?.unaccepted = UnacceptedAnswers(count: Self.limit - 1, at: now)
+            accounts[key]?.provenAt = nil
             for space in account.spaces.keys {
                 accounts[key]?.spaces[space]?.rejection = nil
                 accounts[key]?.spaces[space]?.forgetUnaccepted()
-                accounts[key]?.spaces[space]?.isConfirmed = false
             }
         }
         return names.sorted()

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Rules:
-//   1. Until a space has accepted an account in this run, or another process has seen it accepted in the last minute,
-//      one request at a time tries it there. While others try it anywhere, it waits unless all attempts and the answers
-//      that count (rule 5) are at most three together, or two if the space has never accepted the account. An attempt
-//      that takes more than 20 seconds, or ten minutes in a space that has never accepted the account, no longer holds
-//      up other spaces.
-//   2. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
-//      After two such rejections, the account is used nowhere. What rules 3 and 4 describe is none of them.
-//   3. A challenge does not reject an account that the space has accepted, unless it is for a request that the space
-//      has accepted before, or says that the account itself is wrong: the request may need a permission that the
-//      account does not have. The response is handed back, and requests for that path are not answered for half an
+//   1. An account is proven when a site accepts it after a challenge, because a page that accepts an answer without a
+//      challenge may be public. For ten seconds after that, this process sends it freely in every space that has
+//      accepted it, also ahead of a challenge.
+//   2. Every other answer is an attempt, is recorded before it is sent, and follows a challenge. The attempts in
+//      progress and the answers that count (rule 6) are at most two together, in all spaces and in all processes of the
+//      home. Other requests wait for a verdict. A space that has never accepted the account is tried by one request at
+//      a time. No request repeats an attempt with a password.
+//   3. An attempt that has taken more than 20 seconds has most probably been accepted, and is only slow. All of these
+//      hold up others like one attempt, and nobody if there is no other one. In a space that has never accepted the
+//      account, it takes ten minutes until it no longer holds up the attempts in such spaces.
+//   4. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
+//      After two such rejections, the account is used nowhere. But if the space has accepted the account, and neither
+//      this request before nor says that the account itself is wrong, the request may need a permission that the
+//      account does not have: the response is handed back, and requests for that path are not answered for half an
 //      hour, or until the next acceptance.
-//   4. In a space that has never accepted the account, a connection that ends without a response is a failure for a
+//   5. In a space that has never accepted the account, a connection that ends without a response is a failure for a
 //      day. Two stop the account there, and in all other such spaces. Any answer lifts this.
-//   5. Every answer that is not accepted counts, for its space until that accepts the account, and for the account
-//      until any space does, but for a day at most: rule 2, 3 or 4, and also if nobody knows what the origin thought
-//      of it, because the client gave up, a time limit passed, or the process ended. Answers that were sent before
-//      the first of them was known count as one per space, and as one for the account. So does an attempt of more
-//      than 20 seconds that began before the latest answer that counts for the account.
-//      So does an answer that was sent without a challenge and challenged: the next one, to that challenge, decides.
-//      a. While any count, the account is sent only after a challenge, and by one request at a time in each space.
-//      b. After two in a space, or three in all, the next attempt waits for half an hour, the following ones for an
-//         hour, two hours, and then four. A space that has never accepted the account waits after two in all.
-//      c. A request that the space has accepted before, at least with another query, may be tried before, unless its
-//         latest answer counts: its outcome decides. It waits after four in all.
-//   6. An acceptance ends what rule 3, 4 and 5 say only if a challenge preceded the answer, because a page may be
-//      public.
-//   7. An origin that has accepted a scheme and offers only weaker ones gets no answer until the user permits it
+//   6. Every answer that is not accepted counts until the account is proven by an attempt that began later, but for a
+//      day at most: rule 4 or 5, and also if nobody knows what the origin thought of it, because the client gave up, a
+//      time limit passed, or the process ended. What was sent freely counts as one, because it was sent together. So
+//      does an attempt of more than 20 seconds that began before the latest answer that counts. A challenge to an
+//      answer that nobody asked for counts if nothing else does: the next answer, to that challenge, decides.
+//   7. After two that count, the next attempt waits for half an hour, the following ones for an hour, two hours, and
+//      then four. Each space counts for itself, too, because another site may have a directory of its own; there, a
+//      request that the space has accepted before may be tried in between, unless its latest answer counts.
+//   8. An origin that has accepted a scheme and offers only weaker ones gets no answer until the user permits it
 //      (`AcceptedSchemes`).
-//   8. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
-//      in all: unless it is accepted, the next one waits as after four. If a rejection preceded, the next one counts as
-//      the second.
+//   9. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
+//      in all: unless it is accepted, the next one waits. If a rejection preceded, the next one counts as the second.
+//  10. Nobody's account is locked because of a token or a ticket. Rules 1 and 2 permit free use of those wherever they
+//      have been accepted.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
 package struct Breaker: Equatable, Sendable {
     /// What a request may do.
     package enum Decision: Equatable, Sendable {
-        /// Answer, together with others: the space has accepted the account.
+        /// Answer, together with others: the account is proven.
         case free
         /// Answer, after ``attemptBegan(_:for:owner:at:)``.
         case mayTry
@@ -52,14 +52,27 @@ package struct Breaker: Equatable, Sendable {
 
     /// Whether a request may answer with the credential.
     package enum Permission: Equatable, Sendable {
-        /// Yes. The caller must report the end of the attempt.
-        case go
+        /// Yes. The caller must report the end of the attempt, with ``Key/used(by:)``.
+        case permitted(attempt: UInt64)
         /// Another request is trying it. Request permission again when that attempt has ended.
         case wait
         /// No, for the given reason, which appears in `Proxy-Status`.
         case refused(reason: String)
         /// Not this request, for the given reason. Another credential is not needed.
         case unsuitable(reason: String)
+
+        /// Any ``permitted(attempt:)``.
+        package static let go = Permission.permitted(attempt: 0)
+
+        /// Which attempt was permitted does not matter.
+        package static func == (left: Self, right: Self) -> Bool {
+            switch (left, right) {
+            case (.permitted, .permitted), (.wait, .wait): true
+            case (.refused(let left), .refused(let right)), (.unsuitable(let left), .unsuitable(let right)):
+                left == right
+            case (.permitted, _), (.wait, _), (.refused, _), (.unsuitable, _): false
+            }
+        }
     }
 
     /// How an attempt, or the use of an answer without a challenge, ended.
@@ -97,27 +110,19 @@ package struct Breaker: Equatable, Sendable {
         case handedBack
     }
 
-    /// After so many rejections, an account is used nowhere. So many requests may try it at the same time in spaces
-    /// that have never accepted it.
-    static let maximumFailures = 2
-    /// After so many answers that were not accepted, further attempts wait: in the space, ...
-    static let spaceLimit = 2
-    /// ... or in all spaces, if this one has accepted the account, ...
-    static let accountLimit = 3
-    /// ... or for a request that it has accepted, too.
-    static let familiarLimit = 4
+    /// After so many rejections, an account is used nowhere. So many attempts may be in progress or without an
+    /// acceptance, in all spaces together or in one of them.
+    static let limit = 2
     /// How long the first attempt after the limit waits. Each following one waits twice as long.
     static let shortestPauseSeconds: Int64 = 1800
     static let longestPauseSeconds: Int64 = 14_400
-    /// How long an acceptance by another process counts as if it were by this one.
-    static let freshSeconds: Int64 = 60
+    /// How long an acceptance proves an account.
+    package static let provenSeconds: Int64 = 10
     /// How long an answer that was not accepted counts, and how long silence stops an account.
     static let daySeconds: Int64 = 86_400
-    /// How long other requests of the space wait for an attempt, and those of other spaces if it has never accepted the
-    /// account.
+    /// How long an attempt in a space that has never accepted the account holds up others in such spaces.
     static let patienceSeconds: Int64 = 600
-    /// How long requests of other spaces wait for an attempt if its space has accepted the account: less than the time
-    /// that a client waits.
+    /// How long any attempt holds up others by itself: less than the time that a client waits.
     static let promptSeconds: Int64 = 20
     /// How many accepted requests of a space are stored.
     static let acceptedRequests = 16
@@ -152,20 +157,22 @@ package struct Breaker: Equatable, Sendable {
         guard let account = accounts[key.account] else { return room(for: key) }
         let record = account.spaces[key.space]
         if let refusal = refusal(of: key, account, record, at: now) { return .refused(reason: refusal) }
-        let unaccepted = account.unaccepted.count(at: now)
-        if let record, unaccepted == 0, record.isFree(at: now) { return .free }
-        if let pending = record?.pending {
-            guard abs(now - pending.since) > Self.patienceSeconds else { return .wait }
+        if let record, record.isFree(at: now),
+            account.isProven(at: now) || !key.locksAccount && !account.isInDoubt(at: now)
+        {
+            return .free
+        }
+        let hasAccepted = record?.acceptedAt != nil
+        if !hasAccepted, let attempt = record?.attempts.first {
+            guard abs(now - attempt.since) > Self.patienceSeconds else { return .wait }
             return .unsuitable(reason: "another request has been trying \(Self.name(key)) for more than ten minutes")
         }
         if let obstacle = obstacle(of: key, account, record, for: request, at: now) {
             return .unsuitable(reason: obstacle)
         }
-        let hasAccepted = record?.acceptedAt != nil
+        let unaccepted = account.unaccepted.count(at: now)
         let failures = hasAccepted ? unaccepted : max(unaccepted, account.failures(at: now))
-        let attempts = account.attempts(at: now)
-        let limit = hasAccepted ? Self.accountLimit : Self.maximumFailures
-        if attempts > 0, failures + attempts >= limit { return .wait }
+        if account.isHeldUp(after: failures, inAcceptingSpace: hasAccepted, at: now) { return .wait }
         return record == nil ? room(for: key) : .mayTry
     }
 
@@ -187,7 +194,7 @@ package struct Breaker: Equatable, Sendable {
         case nil: break
         }
         if account.isStopped { return "\(name) was rejected twice and is not sent anywhere until it changes" }
-        if record?.acceptedAt == nil, account.failures(at: now) >= Self.maximumFailures {
+        if record?.acceptedAt == nil, account.failures(at: now) >= Self.limit {
             return "\(name) was sent twice in vain, and this site has not accepted it yet; \(Self.retry(key))"
         }
         return nil
@@ -209,8 +216,7 @@ package struct Breaker: Equatable, Sendable {
                 return "\(Self.name(key)) was accepted here before, but not for this request; \(Self.retry(key))"
             }
         }
-        let limit = !hasAccepted ? Self.spaceLimit : decides ? Self.familiarLimit : Self.accountLimit
-        let pause = account.unaccepted.pause(after: limit, at: now)
+        let pause = account.unaccepted.pause(at: now)
         guard pause > 0 else { return nil }
         return "\(Self.name(key)) has not been accepted lately, and is not sent for "
             + "\(Self.duration(pause)); \(Self.retry(key))"
@@ -253,13 +259,23 @@ package struct Breaker: Equatable, Sendable {
 
     /// Whether the account may be sent in the space before a challenge.
     package func mayPreempt(_ key: Key, at now: Int64) -> Bool {
-        guard let account = accounts[key.account] else { return true }
-        let isInDoubt = account.spaces[key.space]?.isInDoubt(at: now) == true
-        return account.unaccepted.count(at: now) == 0 && !isInDoubt && !isRejected(key, at: now)
+        guard let account = accounts[key.account] else { return !key.locksAccount }
+        guard key.locksAccount ? account.isProven(at: now) : !account.isInDoubt(at: now) else { return false }
+        return account.spaces[key.space]?.isInDoubt(at: now) != true && !isRejected(key, at: now)
+    }
+
+    /// When the account was proven last, if nothing has cast doubt on it since; in seconds since 1970.
+    package func provenAt(_ account: Account, at now: Int64) -> Int64? {
+        accounts[account].flatMap { $0.isInDoubt(at: now) ? nil : $0.provenAt }
     }
 
     /// Whether the space did not accept the latest answer.
     package func isInDoubt(_ key: Key, at now: Int64) -> Bool { record(of: key)?.isInDoubt(at: now) == true }
+
+    /// Whether the space did not accept the latest answer, or no space did, or the account is not used.
+    package func isInDoubt(anywhereFor key: Key, at now: Int64) -> Bool {
+        isInDoubt(key, at: now) || accounts[key.account]?.isInDoubt(at: now) == true || isRejected(key, at: now)
+    }
 
     /// Whether any account is not free to be used in every space that has accepted it.
     package var hasFailures: Bool {

@@ -20,6 +20,12 @@ extension Breaker {
 
         package let space: AuthenticationSpace
         package let credential: CredentialReference
+        /// The attempt that the board has permitted; ``free`` if none was needed, and nil for the one of the same
+        /// request. It is no part of the key's value.
+        package var attempt: UInt64?
+
+        /// The use of an account that needed no permission.
+        package static let free: UInt64 = 0
 
         package init(space: AuthenticationSpace, credential: CredentialReference) {
             if let realm = space.realm, realm.utf8.count > Self.longestRealm {
@@ -34,9 +40,19 @@ extension Breaker {
             self.credential = credential
         }
 
+        /// The key of one use.
+        package func used(by attempt: UInt64) -> Key {
+            var key = self
+            key.attempt = attempt
+            return key
+        }
+
         package var isShared: Bool { credential.tag != nil }
 
         package var account: Account { credential.tag.map { .tag($0) } ?? .version(credential) }
+
+        /// Whether a server may lock an account because of the credential: not because of a token or a ticket.
+        package var locksAccount: Bool { space.scheme != .bearer && !credential.isTicket }
 
         package static func == (left: Self, right: Self) -> Bool {
             left.space == right.space && left.account == right.account

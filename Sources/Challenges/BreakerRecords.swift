@@ -32,17 +32,23 @@ extension Breaker {
     package struct Pending: Equatable, Sendable {
         /// Identifies the process.
         package let owner: UInt64
+        /// Which of the process's attempts it is.
+        package let id: UInt64
         package let request: RequestTag
         /// Seconds since 1970.
         package let since: Int64
+        /// How many attempts with the account had begun, with this one.
+        package let number: UInt64
 
-        package init(owner: UInt64, request: RequestTag, since: Int64) {
+        package init(owner: UInt64, id: UInt64, request: RequestTag, since: Int64, number: UInt64) {
             self.owner = owner
+            self.id = id
             self.request = request
             self.since = since
+            self.number = number
         }
 
-        /// Whether it is not known yet to take long.
+        /// Whether it does not take long.
         func isPrompt(at now: Int64) -> Bool { abs(now - since) <= Breaker.promptSeconds }
     }
 
@@ -62,12 +68,6 @@ extension Breaker {
             self.at = at
         }
 
-        /// So many, and so long ago, that one more attempt is possible anywhere at that time, and no further one.
-        static func allButOne(at now: Int64) -> Self {
-            let count = Breaker.familiarLimit - 1
-            return Self(count: count, at: now - pause(after: Breaker.spaceLimit, count))
-        }
-
         /// Those that count at that time.
         func count(at now: Int64) -> Int { abs(now - at) < Breaker.daySeconds ? count : 0 }
 
@@ -77,15 +77,11 @@ extension Breaker {
         }
 
         /// How many seconds the next attempt must wait.
-        func pause(after limit: Int, at now: Int64) -> Int64 {
+        func pause(at now: Int64) -> Int64 {
             let count = count(at: now)
-            guard count >= limit else { return 0 }
-            return max(0, Self.pause(after: limit, count) - abs(now - at))
-        }
-
-        /// The whole pause.
-        private static func pause(after limit: Int, _ count: Int) -> Int64 {
-            min(Breaker.shortestPauseSeconds << min(count - limit, 8), Breaker.longestPauseSeconds)
+            guard count >= Breaker.limit else { return 0 }
+            let whole = Breaker.shortestPauseSeconds << min(count - Breaker.limit, 8)
+            return max(0, min(whole, Breaker.longestPauseSeconds) - abs(now - at))
         }
     }
 
@@ -105,11 +101,10 @@ extension Breaker {
         package var silent: [RequestTag] = []
         /// How many of those the origin ended by closing the connection.
         package var unanswered = 0
-        package var pending: Pending?
+        /// The attempts in progress, the latest one last.
+        package var attempts: [Pending] = []
         /// The last change.
         package var changedAt: Int64
-        /// Whether the space has accepted the account in this run of the process.
-        package var isConfirmed = false
 
         package init(changedAt: Int64) {
             self.changedAt = changedAt
@@ -120,17 +115,14 @@ extension Breaker {
             guard let other else { return !isKept && acceptedAt == nil }
             return rejection == other.rejection && Set(accepted) == Set(other.accepted) && doubtful == other.doubtful
                 && unaccepted == other.unaccepted && silent == other.silent && unanswered == other.unanswered
-                && pending == other.pending && (acceptedAt == nil) == (other.acceptedAt == nil)
+                && attempts == other.attempts && (acceptedAt == nil) == (other.acceptedAt == nil)
         }
 
         /// Whether the record must not be evicted for another.
-        var isKept: Bool { rejection != nil || pending != nil || unaccepted.count > 0 || !doubtful.isEmpty }
+        var isKept: Bool { rejection != nil || !attempts.isEmpty || unaccepted.count > 0 || !doubtful.isEmpty }
 
-        /// Whether every request may answer, unless the account failed elsewhere.
-        func isFree(at now: Int64) -> Bool {
-            guard let acceptedAt, !isInDoubt(at: now) else { return false }
-            return isConfirmed || (0..<Breaker.freshSeconds).contains(now - acceptedAt)
-        }
+        /// Whether every request may answer, if the account is proven.
+        func isFree(at now: Int64) -> Bool { acceptedAt != nil && !isInDoubt(at: now) }
 
         /// Whether the space did not accept the latest answer.
         func isInDoubt(at now: Int64) -> Bool { !doubtful.isEmpty || unaccepted.count(at: now) > 0 }
@@ -150,7 +142,7 @@ extension Breaker {
         }
 
         /// How many seconds the next attempt in the space must wait.
-        func pause(at now: Int64) -> Int64 { unaccepted.pause(after: Breaker.spaceLimit, at: now) }
+        func pause(at now: Int64) -> Int64 { unaccepted.pause(at: now) }
     }
 
     /// What is known about an account.
@@ -161,6 +153,13 @@ extension Breaker {
         package var carriedFailures = 0
         /// The answers that were not accepted anywhere, since one was.
         package var unaccepted = UnacceptedAnswers()
+        /// How many attempts have begun.
+        package var begun: UInt64 = 0
+        /// How many of them had begun when an answer was last known not to be accepted. They prove nothing any more.
+        package var begunInDoubt: UInt64 = 0
+        /// When it was proven last, by this process; nil if never, or if something has cast doubt on it since. Other
+        /// processes do not rely on it, so that each of their first answers is an attempt.
+        package var provenAt: Int64?
         package var spaces: [AuthenticationSpace: SpaceRecord] = [:]
 
         package init(name: String) {
@@ -177,8 +176,9 @@ extension Breaker {
         /// The spaces that did not respond to the latest answers, and in which the next attempt must wait; sorted by
         /// origin. Both times are in seconds since 1970.
         package func pauses(at now: Int64) -> [(space: AuthenticationSpace, since: Int64, until: Int64)] {
-            spaces.compactMap { space, record in
-                let pause = record.pause(at: now)
+            let whole = unaccepted.pause(at: now)
+            return spaces.compactMap { space, record in
+                let pause = max(record.pause(at: now), record.unaccepted.count(at: now) > 0 ? whole : 0)
                 guard !record.silent.isEmpty, pause > 0 else { return nil }
                 return (space, record.unaccepted.at, now + pause)
             }.sorted { $0.0.origin.description < $1.0.origin.description }
@@ -198,25 +198,44 @@ extension Breaker {
         var rejections: Int { carriedFailures + spaces.values.count { $0.rejection?.cause == .challenge } }
 
         /// Whether the account is not used in any space. Silence does not count: it may be an outage.
-        package var isStopped: Bool { rejections >= Breaker.maximumFailures }
+        package var isStopped: Bool { rejections >= Breaker.limit }
 
-        package func hasAttempt(of owner: UInt64) -> Bool { spaces.values.contains { $0.pending?.owner == owner } }
+        package func hasAttempt(of owner: UInt64) -> Bool {
+            spaces.values.contains { $0.attempts.contains { $0.owner == owner } }
+        }
 
-        /// The number of attempts that others must wait for, in any space. In a space that has accepted the account, a
-        /// long one may be a long poll or an upload.
-        func attempts(at now: Int64) -> Int {
-            spaces.values.count { record in
-                guard let pending = record.pending else { return false }
-                return pending.isPrompt(at: now)
-                    || record.acceptedAt == nil && abs(now - pending.since) <= Breaker.patienceSeconds
+        /// Whether an answer counts that was not accepted.
+        func isInDoubt(at now: Int64) -> Bool { unaccepted.count(at: now) > 0 }
+
+        /// Whether every request may answer in the spaces that have accepted the account.
+        func isProven(at now: Int64) -> Bool {
+            guard let provenAt, !isInDoubt(at: now) else { return false }
+            return (0..<Breaker.provenSeconds).contains(now - provenAt)
+        }
+
+        /// Whether a request must wait for the attempts in progress, after so many failures.
+        func isHeldUp(after failures: Int, inAcceptingSpace: Bool, at now: Int64) -> Bool {
+            var (waitedFor, areSlow) = (0, false)
+            for record in spaces.values {
+                let isNew = !inAcceptingSpace && record.acceptedAt == nil
+                for attempt in record.attempts {
+                    if attempt.isPrompt(at: now) || isNew && abs(now - attempt.since) <= Breaker.patienceSeconds {
+                        waitedFor += 1
+                    } else {
+                        areSlow = true
+                    }
+                }
             }
+            return waitedFor > 0 && failures + waitedFor + (areSlow ? 1 : 0) >= Breaker.limit
         }
 
         /// Whether other processes need not know the difference between the records, of which at most that of `space`
         /// has changed.
         package func isEqualForOthers(to other: AccountRecord?, in space: AuthenticationSpace) -> Bool {
-            let failed = (other?.carriedFailures ?? 0, other?.unaccepted ?? UnacceptedAnswers())
-            guard failed == (carriedFailures, unaccepted) else { return false }
+            let failed = (
+                other?.carriedFailures ?? 0, other?.unaccepted ?? UnacceptedAnswers(), other?.begunInDoubt ?? 0
+            )
+            guard failed == (carriedFailures, unaccepted, begunInDoubt) else { return false }
             return spaces[space]?.isEqualForOthers(to: other?.spaces[space]) ?? true
         }
     }

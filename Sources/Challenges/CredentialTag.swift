@@ -11,14 +11,23 @@ package struct CredentialTag: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 
-    /// HMAC-SHA-256 of the user name, ignoring case, and the password, shortened to 16 bytes.
+    /// HMAC-SHA-256 of the user name, ignoring case and its domain, and the password, shortened to 16 bytes. `jdoe`,
+    /// `ACME\jdoe` and the principal `jdoe@ACME.EXAMPLE` may be one account of a directory, which counts their wrong
+    /// passwords together.
     package init(user: String, password: Secret, key: Secret) {
-        var message = Array(user.lowercased().utf8) + [0]
+        var message = Array(Self.account(of: user.lowercased()).utf8) + [0]
         password.withBytes { message += $0 }
         defer { message.wipe() }
         let mac = key.withBytes { Digest.sha256.hmac(message, key: $0) }
         high = Self.number(mac[0..<8])
         low = Self.number(mac[8..<16])
+    }
+
+    /// The user name without its domain.
+    private static func account(of user: String) -> Substring {
+        let parts = user.split(separator: "\\", omittingEmptySubsequences: false)
+        let name = parts.count == 2 ? parts[1] : user[...].prefix { $0 != "@" }
+        return name.isEmpty ? user[...] : name
     }
 
     /// The tag of a token. No user name is empty, so that no password has the same one.

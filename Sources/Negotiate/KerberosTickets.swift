@@ -100,15 +100,16 @@ package final class KerberosTickets: Sendable {
             return known
         }
         let key = Breaker.Key(space: .kdc(of: credential.realm), credential: reference)
+        let used: Breaker.Key
         switch attempts?.request(key) {
-        case .go: break
+        case .permitted(let attempt): used = key.used(by: attempt)
         case .refused(let reason), .unsuitable(let reason): throw Self.blocked(credential, reason)
         case .wait: throw Self.blocked(credential, "another attempt takes too long")
         case nil: throw Self.blocked(credential, "nothing counts the attempts")
         }
         do throws(ObtainedTicket.Failure) {
             let ticket = try ObtainedTicket(for: credential, at: now)
-            attempts?.ended(key, .accepted)
+            attempts?.ended(used, .accepted)
             // Not if the vault was locked in the meantime.
             state.withLock { state in
                 state.principals[reference]?.ticket = ticket
@@ -116,7 +117,7 @@ package final class KerberosTickets: Sendable {
             }
             return ticket
         } catch {
-            attempts?.ended(key, error.result)
+            attempts?.ended(used, error.result)
             throw error.error
         }
     }

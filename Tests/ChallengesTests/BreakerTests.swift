@@ -147,16 +147,89 @@ import Testing
         #expect(breaker.elsewhere().ask(Self.key, "/private/") == .mayTry)
     }
 
-    @Test func anotherProcessTriesAnAcceptedCredentialAloneUnlessItWasJustAccepted() {
+    @Test func anAcceptanceProvesAnAccountForTenSecondsInOneProcess() {
         let breaker = SharedBreaker()
         breaker.attempt(Self.key, .accepted)
-        #expect(breaker.elsewhere().ask(Self.key) == .free)
-        breaker.now += 60
-        let other = breaker.elsewhere()
-        #expect(other.ask(Self.key) == .mayTry)
-        #expect(other.ask(Self.key) == .wait)
-        // This process has seen it accepted itself.
+        breaker.now += 9
         #expect(breaker.ask(Self.key) == .free)
+        #expect(breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        let other = breaker.elsewhere()
+        #expect(!other.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect((1...3).map { other.ask(Self.key, "/\($0)") } == [.mayTry, .mayTry, .wait])
+        breaker.now += 1
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect((1...3).map { breaker.ask(Self.key, "/\($0)") } == [.mayTry, .mayTry, .wait])
+    }
+
+    /// Each answer that needed no permission was sent soon after a proof.
+    @Test func acceptancesKeepAnAccountProvenWhileTrafficFlows() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        for _ in 1...100 {
+            breaker.now += 5
+            #expect(breaker.attempt(Self.key, .accepted) == .unremarkable)
+            #expect(breaker.ask(Self.key) == .free)
+        }
+        breaker.now += 10
+        breaker.end(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    @Test func aPageThatAcceptsAnAnswerUnaskedProvesNothing() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        breaker.now += 9
+        breaker.end(Self.key, .acceptedUnasked)
+        breaker.now += 1
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    @Test func aSlowAcceptanceDoesNotProveThatThePasswordIsRightNow() {
+        let breaker = SharedBreaker()
+        #expect(breaker.ask(Self.key) == .mayTry)
+        breaker.now += 21
+        breaker.end(Self.key, .accepted)
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    /// The password may have changed between the two.
+    @Test func whatWasSentBeforeAFailureDoesNotRefuteIt() {
+        let breaker = SharedBreaker()
+        let keys = (1...3).map { Self.key(host: "h\($0)") }
+        for key in keys { breaker.attempt(key, .accepted) }
+        breaker.now += 10
+        #expect(keys.map { breaker.ask($0) } == [.mayTry, .mayTry, .wait])
+        breaker.end(keys[0], "/", .rejected)
+        breaker.end(keys[1], "/", .accepted)
+        #expect(keys[1...2].map { breaker.ask($0) } == [.mayTry, .wait])
+        breaker.end(keys[1], "/", .accepted)
+        #expect(breaker.ask(keys[2]) == .free)
+    }
+
+    @Test func aChallengeToAnAnswerThatNobodyAskedForLeavesOneAttempt() {
+        let breaker = SharedBreaker()
+        breaker.attempt(Self.key, .accepted)
+        #expect(breaker.end(Self.key, .challengedUnasked) == .unremarkable)
+        #expect(!breaker.breaker.mayPreempt(Self.key, at: breaker.now))
+        #expect((1...3).map { breaker.ask(Self.key, "/\($0)") } == [.mayTry, .wait, .wait])
+        breaker.end(Self.key, "/1", .accepted)
+        #expect(breaker.ask(Self.key, "/3") == .free)
+    }
+
+    /// No server locks an account because of a token.
+    @Test func aTokenIsFreeWhereverItWasAccepted() {
+        let breaker = SharedBreaker()
+        let token = Breaker.Key(
+            space: AuthenticationSpace(origin: Self.key.space.origin, realm: "r", scheme: .bearer),
+            credential: Self.key.credential)
+        breaker.attempt(token, .accepted)
+        breaker.now += 3600
+        breaker.restart()
+        #expect(breaker.breaker.mayPreempt(token, at: breaker.now))
+        #expect(breaker.ask(token) == .free)
+        #expect(breaker.attempt(token, .invalid) == .rejected(.challenge, everywhere: false))
+        #expect(!breaker.breaker.mayPreempt(token, at: breaker.now))
     }
 
     // MARK: Silence
@@ -193,16 +266,19 @@ import Testing
         #expect(breaker.attempt(Self.key, .unanswered) == .unanswered)
     }
 
-    @Test func anAnswerRefutesSilence() {
+    @Test func aLateAnswerLiftsWhatSilenceMeans() {
         let breaker = SharedBreaker()
         for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
         breaker.end(Self.key, .accepted)
-        #expect(breaker.ask(Self.key) == .free)
+        #expect(!breaker.breaker.isRejected(Self.key, at: breaker.now))
+        // It was sent before the others, so that nobody knows what the password is worth now.
+        #expect(breaker.ask(Self.key) != .mayTry)
+        breaker.now += 1800
+        #expect(breaker.ask(Self.key) == .mayTry)
     }
 
     // MARK: What stops an account everywhere
 
-    /// Handed-back answers and silence do not say that the password is wrong.
     @Test func silenceAndOneRejectionDoNotStopAnAccountEverywhere() {
         let breaker = SharedBreaker()
         let accepted = Self.key(host: "mail.corp.example")
@@ -210,7 +286,9 @@ import Testing
         for key in [accepted, stale] { breaker.attempt(key, .accepted) }
         breaker.attempt(Self.key(host: "silent.corp.example"), .unanswered)
         #expect(breaker.attempt(stale, "/new", .rejected) == .handedBack)
+        breaker.now += 1800
         #expect(breaker.attempt(stale, .rejected) == .rejected(.challenge, everywhere: false))
+        breaker.now += 3600
         #expect(breaker.attempt(accepted, .accepted) == .unremarkable)
         #expect(breaker.attempt(accepted, .rejected) == .rejected(.challenge, everywhere: true))
     }
@@ -308,6 +386,11 @@ import Testing
             CredentialTag(user: user, password: Secret(utf8: password), key: key)
         }
         #expect(tag("jdoe", "pw") == tag("JDoe", "pw"))
+        // One account of a directory.
+        for user in ["ACME\\jdoe", "jdoe@acme.example"] { #expect(tag(user, "pw") == tag("jdoe", "pw")) }
+        for user in ["ACME\\", "@acme.example", "a\\b\\jdoe"] {
+            #expect(tag(user, "pw") != tag("", "pw") && tag(user, "pw") != tag("jdoe", "pw"))
+        }
         let tags = [tag("jdoe", "pw"), tag("jdoe", "PW"), tag("jdo", "epw"), tag("jdoe", "pw", Secret([]))]
         #expect(Set(tags).count == 4)
         #expect(CredentialTag(bytes: tag("jdoe", "pw").bytes) == tag("jdoe", "pw"))

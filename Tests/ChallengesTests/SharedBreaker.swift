@@ -60,9 +60,7 @@ final class SharedBreaker {
     func restart() {
         var accounts = breaker.accounts
         for account in accounts.keys {
-            for space in accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
-                accounts[account]?.spaces[space]?.isConfirmed = false
-            }
+            accounts[account]?.provenAt = nil
         }
         breaker = Breaker(capacity: breaker.capacity, accounts: accounts)
     }
@@ -72,6 +70,9 @@ final class SharedBreaker {
         breaker.abandonAttempts(at: now) { _ in false }
         restart()
     }
+
+    /// An acceptance at another site, which ends the pause of the account, and not that of a space.
+    func acceptElsewhere() { attempt(.test(host: "elsewhere.corp.example"), .accepted) }
 
     func retry(_ name: String? = nil) -> [String] { breaker.permitRetry(of: name, at: now) }
 

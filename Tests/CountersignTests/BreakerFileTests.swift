@@ -105,7 +105,7 @@ struct BreakerFileTests {
                     var sent = 0
                     while true {
                         switch process.board.requestAtOnce(Self.key()) {
-                        case .go:
+                        case .permitted:
                             sent += 1
                             process.board.ended(Self.key(), .rejected)
                             await process.board.flush()
@@ -233,11 +233,7 @@ struct BreakerFileTests {
         _ = breaker.attemptEnded(keys[0], for: tags[0], .rejected, owner: 1, at: 300)
         _ = breaker.attemptEnded(Self.key("a.example"), for: tags[2], .unanswered, owner: 1, at: 300)
         breaker.attemptBegan(Self.key("b.example"), for: tags[2], owner: UInt64(Int64.max), at: 300)
-        for account in breaker.accounts.keys {
-            for space in breaker.accounts[account]?.spaces.keys.map({ $0 }) ?? [] {
-                breaker.unconfirm(account, space)
-            }
-        }
+        for account in breaker.accounts.keys { breaker.unprove(account) }
         #expect(StoredRecords(breaker.accounts).records == breaker.accounts)
     }
 
@@ -332,7 +328,8 @@ struct BreakerFileTests {
 
     private static let overflowing = """
         {"format":1,"accounts":[{"tag":"\(String(repeating: "00", count: 16))","name":"x","spaces":[{
-        "site":"https://a.example","scheme":"basic","changedAt":1,"attemptBy":1,"attemptSince":-9223372036854775808}]}]}
+        "site":"https://a.example","scheme":"basic","changedAt":1,
+        "attempts":[{"by":1,"id":1,"request":"00","since":-9223372036854775808,"number":1}]}]}]}
         """
 
     @Test(arguments: ["", "{", "{\"format\":2,\"accounts\":[]}", "{\"format\":1,\"accounts\":[{}]}", overflowing])
@@ -362,9 +359,9 @@ struct BreakerFileTests {
 
 extension Breaker {
     /// As another process reads it.
-    fileprivate mutating func unconfirm(_ account: Account, _ space: AuthenticationSpace) {
+    fileprivate mutating func unprove(_ account: Account) {
         var accounts = accounts
-        accounts[account]?.spaces[space]?.isConfirmed = false
+        accounts[account]?.provenAt = nil
         self = Breaker(capacity: capacity, accounts: accounts)
     }
 }

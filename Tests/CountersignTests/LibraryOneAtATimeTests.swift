@@ -126,7 +126,7 @@ struct LibraryOneAtATimeTests {
         var exchange = try await Self.trying(controller)
         #expect(exchange.responseReceived(status: status, challenges: []) == .deliver(.accepted))
         let record = try #require(controller.breaker.record(of: key))
-        #expect(record.acceptedAt == nil && record.pending == nil && record.unaccepted.count == 1)
+        #expect(record.acceptedAt == nil && record.attempts.isEmpty && record.unaccepted.count == 1)
     }
 
     @Test func anExchangeIsTheRequestThatTheProxyKnows() async throws {

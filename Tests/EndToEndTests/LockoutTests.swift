@@ -55,8 +55,10 @@ import Testing
 
     @Test func aPageThatCrashesDoesNotBlockTheOthers() throws {
         let test = try Lockout(sites: 1)
-        for _ in 1...3 { _ = try test.fetch(Self.closing) }
-        #expect(try test.fetch("/echo") == "200")
+        for _ in 1...3 {
+            _ = try test.fetch(Self.closing)
+            #expect(try test.fetch("/echo") == "200")
+        }
         #expect(try test.fetch("/echo?new") == "200")
         #expect(!(try test.user.succeed("credential", "list")).contains("no answer"))
     }
@@ -79,7 +81,7 @@ import Testing
 
     // MARK: Several sites
 
-    @Test func aStalePasswordIsSentAtMostThreeTimesToFiveSitesThatAcceptedIt() throws {
+    @Test func aStalePasswordIsSentAtMostTwiceToFiveSitesThatAcceptedIt() throws {
         let test = try Lockout(sites: 5)
         for origin in test.origins { try origin.change(password: "another") }
         let before = test.origins.indices.map { test.sent(nil, $0) }
@@ -89,10 +91,10 @@ import Testing
             }
         }
         let after = test.origins.indices.map { test.sent(nil, $0) }
-        #expect(zip(after, before).map { $0 - $1 } == [1, 1, 1, 0, 0])
-        // A request that was accepted before shows that the password is stale.
+        #expect(zip(after, before).map { $0 - $1 } == [1, 1, 0, 0, 0])
+        // A request that was accepted before is no exception.
         #expect(try test.fetch("/echo") == "401")
-        #expect(try test.user.succeed("credential", "list").contains("rejected at \(test.url()) "))
+        #expect(test.origins.indices.map { test.sent(nil, $0) } == after)
     }
 
     // MARK: The vault

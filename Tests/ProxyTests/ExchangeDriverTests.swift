@@ -157,6 +157,8 @@ import Testing
         let bench = try Bench(sites: Self.site, password: "pw", addresses: isThere ? nil : addresses)
         let origin = try bench.idleOrigin(withCredential: true)
         let accepted = AcceptedAnswer.basic("jdoe:pw", realm: "r", at: Bench.origin)
+        #expect(bench.services.shared.breaker.requestAtOnce(Self.key) == .go)
+        bench.services.shared.breaker.ended(Self.key, .accepted)
         bench.services.shared.acceptedAnswers.add(
             .init(accepted, scope: try #require(PathScope(challengedPath: "/"))), key: Self.learnedKey)
         #expect(try Self.request("/x", bench, origin).contains(Self.answer) == isThere)

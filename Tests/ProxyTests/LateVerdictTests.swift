@@ -47,11 +47,11 @@ import Testing
     @Test func anAcceptanceIsReportedThatNobodyWaitsFor() throws {
         let origin = try answered("/favicon.ico")
         clientLeaves()
-        #expect(origin.isActive && waiting == 1 && record?.pending != nil)
+        #expect(origin.isActive && waiting == 1 && record?.attempts.isEmpty == false)
         try origin.receive(Self.ok)
         #expect(!origin.isActive && waiting == 0)
         let record = try #require(record)
-        #expect(record.pending == nil && record.acceptedAt != nil && record.unaccepted.count == 0)
+        #expect(record.attempts.isEmpty && record.acceptedAt != nil && record.unaccepted.count == 0)
         // The next request need not be challenged.
         let key = ProtectionSpaceCache.Key(
             origin: Bench.origin, trust: .verified, credential: Self.key.credential, principal: Bench.uid)
@@ -76,7 +76,7 @@ import Testing
         let origin = try answered("/")
         clientLeaves()
         try origin.receive("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
-        #expect(origin.isActive && waiting == 1 && record?.pending != nil)
+        #expect(origin.isActive && waiting == 1 && record?.attempts.isEmpty == false)
         try origin.receive("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
         #expect(record?.acceptedAt != nil && waiting == 0)
     }
@@ -108,10 +108,10 @@ import Testing
         let origin = try answered("/")
         clientLeaves()
         bench.loop.advanceTime(by: LateVerdict.limit - .milliseconds(1))
-        #expect(origin.isActive && record?.pending != nil)
+        #expect(origin.isActive && record?.attempts.isEmpty == false)
         bench.loop.advanceTime(by: .milliseconds(2))
         #expect(!origin.isActive && waiting == 0)
-        #expect(record?.unaccepted.count == 1 && record?.unanswered == 0 && record?.pending == nil)
+        #expect(record?.unaccepted.count == 1 && record?.unanswered == 0 && record?.attempts.isEmpty != false)
     }
 
     /// An origin that closes the connection is silent, unless it may have waited for more of the request.

@@ -64,7 +64,7 @@ import Testing
         }
         bench.loop.advanceTime(by: LateVerdict.limit)
         let record = try #require(record)
-        #expect(record.pending == nil)
+        #expect(record.attempts.isEmpty)
         #expect(record.unaccepted.count == 1 && record.silent.count == 1)
         #expect(record.unanswered == (end == .originClosed ? 1 : 0))
     }
@@ -95,7 +95,7 @@ import Testing
         #expect(try origin.sent().contains(Self.authorization))
         try origin.receive(response.text)
         #expect(try bench.answer().contains("HTTP/1.1 502 "))
-        #expect(record?.pending == nil)
+        #expect(record?.attempts.isEmpty != false)
         #expect((record?.unaccepted.count ?? 0) == response.count)
         // The connection was not closed instead of an answer.
         #expect(record?.rejection == nil && (record?.unanswered ?? 0) == 0)
@@ -116,7 +116,7 @@ import Testing
         } else {
             bench.connection.secondPassed(now: now + bench.services.configuration.originTimeoutSeconds + 1)
         }
-        #expect(record?.pending == nil)
+        #expect(record?.attempts.isEmpty != false)
         #expect((record?.unaccepted.count ?? 0) == response.count)
         #expect(record?.rejection == nil && (record?.unanswered ?? 0) == 0)
     }
@@ -190,7 +190,7 @@ import Testing
         try origin.receive(gateway)
         #expect(try bench.answer().hasPrefix("HTTP/1.1 \(status) "))
         let record = try #require(record)
-        #expect(record.acceptedAt == nil && record.pending == nil && record.unaccepted.count == 1)
+        #expect(record.acceptedAt == nil && record.attempts.isEmpty && record.unaccepted.count == 1)
         // The answer is not remembered.
         try get("/y")
         #expect(!(try origin.sent()).contains("Authorization"))

@@ -7,7 +7,7 @@ import CountersignChallenges
 ///
 /// Belongs to the exchange that makes the attempt, and is used where that runs.
 package final class BreakerAttempt {
-    package let key: Breaker.Key
+    package private(set) var key: Breaker.Key
     /// The answer was sent, and there is no response yet. If nobody waits for one any more, the attempt ends as
     /// unknown.
     package var awaitsVerdict = false
@@ -47,8 +47,11 @@ package final class BreakerAttempt {
     package func wasUnanswered() -> Bool {
         awaitsVerdict = false
         guard !hasEnded else { return true }
-        if board.wasUnanswered(key, for: request) { return true }
-        hasEnded = true
-        return false
+        guard let repeated = board.wasUnanswered(key, for: request) else {
+            hasEnded = true
+            return false
+        }
+        key = repeated
+        return true
     }
 }

@@ -9,18 +9,36 @@ import Synchronization
 /// With a storage, other processes share it too: an attempt is stored before it begins, and its result when it ends.
 /// Nothing on an event loop waits for the storage; a request that needs it waits as for another request's attempt.
 package final class BreakerBoard: Sendable {
-    private struct State {
+    struct State {
         var breaker = Breaker()
         var waiting: [Breaker.Key: [@Sendable () -> Void]] = [:]
         /// Attempts that are being stored.
         var reserving: Set<Breaker.Key> = []
         /// Attempts that are stored and not taken yet by the requests for which they were permitted.
-        var granted: [Breaker.Key: Breaker.RequestTag] = [:]
+        var granted: [Grant] = []
+        /// How many attempts were permitted, or considered. Identifies them.
+        var attempts: UInt64 = 0
+        var pulses: [Breaker.Account: CredentialPulse] = [:]
         /// Why attempts could not be stored, for the requests that waited for them.
         var refusals: [Breaker.Key: Refusal] = [:]
         /// Results that are not stored yet, oldest first.
         var unstored: [Ending] = []
         var isPolling = false
+
+        /// Takes the stored attempt for `request`, if there is one.
+        mutating func takeGrant(_ key: Breaker.Key, for request: Breaker.RequestTag) -> UInt64? {
+            granted.firstIndex { $0.key == key && $0.request == request }.map { granted.remove(at: $0).attempt }
+        }
+
+        mutating func nextAttempt() -> UInt64 {
+            attempts &+= 1
+            return attempts
+        }
+
+        /// Reports to the pulses what is proven now.
+        func beat(at now: Int64) {
+            for (account, pulse) in pulses { pulse.set(breaker.provenAt(account, at: now)) }
+        }
 
         /// The reason not to answer a request that waited until its attempt is stored.
         mutating func takeRefusal(_ key: Breaker.Key, at now: Int64) -> String? {
@@ -33,7 +51,13 @@ package final class BreakerBoard: Sendable {
         }
     }
 
-    private struct Refusal {
+    struct Grant {
+        let key: Breaker.Key
+        let request: Breaker.RequestTag
+        let attempt: UInt64
+    }
+
+    struct Refusal {
         let reason: String
         /// Seconds since 1970.
         let at: Int64
@@ -41,35 +65,42 @@ package final class BreakerBoard: Sendable {
         let requests: Int
     }
 
-    fileprivate struct Ending: Sendable {
+    struct Ending: Sendable {
         let key: Breaker.Key
         let request: Breaker.RequestTag
         let result: Breaker.Result
         let at: Int64
-        /// The same request wants to repeat the attempt at once.
-        var isRepeated = false
+        /// The attempt with which the same request wants to repeat it at once.
+        var repetition: UInt64?
     }
 
+    /// The largest number of credentials whose pulses are kept up to date. Those of older ones never permit anything.
+    private static let pulseLimit = 1024
     /// The largest number of results that wait for a storage that fails.
-    private static let unstoredLimit = 1024
+    static let unstoredLimit = 1024
     /// How long a stored attempt, or the reason that there is none, waits for the requests that asked for it.
-    private static let takingSeconds: Int64 = 5
+    static let takingSeconds: Int64 = 5
+
+    /// How often the records are looked at while a request waits, and how many looks it takes until one also finds out
+    /// whether the processes of other attempts have ended.
+    static let pollInterval = DispatchTimeInterval.milliseconds(50)
+    static let pollsPerUpdate = 10
 
     /// How long an attempt at a KDC waits for another one.
     private static let kdcPatienceSeconds = 20
 
     /// Identifies the attempts of this board.
-    private let owner = UInt64.random(in: 1...UInt64(Int64.max))
+    let owner = UInt64.random(in: 1...UInt64(Int64.max))
     /// Seconds since 1970.
-    private let now: @Sendable () -> Int64
-    private let storage: BreakerStorage?
-    private let warn: @Sendable (String) -> Void
+    let now: @Sendable () -> Int64
+    let storage: BreakerStorage?
+    let warn: @Sendable (String) -> Void
     private let found: @Sendable (Breaker.Key, Breaker.Finding) -> Void
-    private let state = Mutex(State())
+    let state = Mutex(State())
     /// Whether any credential has failed. If not, ``mayPreempt(_:)`` takes no lock.
-    private let hasFailures = Atomic<Bool>(false)
-    private let hasWarned = Atomic<Bool>(false)
-    private let queue = DispatchQueue(label: "countersign.breaker")
+    let hasFailures = Atomic<Bool>(false)
+    let hasWarned = Atomic<Bool>(false)
+    let queue = DispatchQueue(label: "countersign.breaker")
 
     /// `now` returns seconds since 1970. `warn` receives the reason if the storage fails, once. Without a storage, the
     /// records end with the process. `found` is called on any thread with every finding that is not unremarkable.
@@ -106,16 +137,16 @@ package final class BreakerBoard: Sendable {
     ) -> Breaker.Permission {
         let (permission, mustStore) = state.withLock { state -> (Breaker.Permission, Bool) in
             if let reason = state.takeRefusal(key, at: now()) { return (.refused(reason: reason), false) }
-            if state.granted[key] == request, !state.breaker.isRejected(key, at: now()) {
-                state.granted[key] = nil
-                return (.go, false)
+            if !state.breaker.isRejected(key, at: now()), let attempt = state.takeGrant(key, for: request) {
+                return (.permitted(attempt: attempt), false)
             }
             switch state.breaker.decide(key, for: request, at: now()) {
             case .free:
-                return (.go, false)
+                return (.permitted(attempt: Breaker.Key.free), false)
             case .mayTry where storage == nil || !key.isShared:
-                state.breaker.attemptBegan(key, for: request, owner: owner, at: now())
-                return (.go, false)
+                let attempt = state.nextAttempt()
+                state.breaker.attemptBegan(key.used(by: attempt), for: request, owner: owner, at: now())
+                return (.permitted(attempt: attempt), false)
             case .mayTry:
                 state.waiting[key, default: []].append(again)
                 return (.wait, state.reserving.insert(key).inserted)
@@ -129,7 +160,7 @@ package final class BreakerBoard: Sendable {
             }
         }
         if mustStore { queue.async { self.reserve(key, for: request) } }
-        if permission == .wait, storage != nil { pollWhileWaiting() }
+        if permission == .wait { pollWhileWaiting() }
         return permission
     }
 
@@ -167,60 +198,50 @@ package final class BreakerBoard: Sendable {
             ended: { [self] in _ = ended($0, $1) })
     }
 
-    /// Stores that an attempt begins, if the newest records permit it.
-    private func reserve(_ key: Breaker.Key, for request: Breaker.RequestTag) {
-        var refusal: String?
-        var isGranted = false
-        do throws(BreakerStorage.Failure) {
-            try synchronize { breaker in
-                isGranted = breaker.decide(key, for: request, at: self.now()) == .mayTry
-                if isGranted { breaker.attemptBegan(key, for: request, owner: self.owner, at: self.now()) }
-            }
-        } catch {
-            report(error)
-            if error.isReadOnly {
-                isGranted = true
-                state.withLock { $0.breaker.attemptBegan(key, for: request, owner: owner, at: now()) }
-            } else {
-                refusal = "the attempt cannot be recorded: \(error.detail)"
-            }
-        }
-        let waiting = state.withLock { state in
-            state.reserving.remove(key)
-            if isGranted { state.granted[key] = request }
-            let waiting = state.waiting.removeValue(forKey: key) ?? []
-            state.refusals[key] = refusal.map { Refusal(reason: $0, at: now(), requests: waiting.count) }
-            return waiting
-        }
-        for again in waiting { again() }
-        guard isGranted else { return }
-        // The requests may have ended while they waited.
-        queue.asyncAfter(deadline: .now() + .seconds(Int(Self.takingSeconds))) { [weak self] in
-            guard let self else { return }
-            let isLeft = state.withLock { state in
-                guard state.granted[key] == request else { return false }
-                state.granted[key] = nil
-                return true
-            }
-            if isLeft { ended(key, for: request, .inconclusive) }
-        }
-    }
-
     /// Whether the credential must not be sent there for any request.
     package func isRejected(_ key: Breaker.Key) -> Bool {
         guard hasFailures.load(ordering: .acquiring) else { return false }
         return state.withLock { $0.breaker.isRejected(key, at: now()) }
     }
 
-    /// Whether the credential may be sent there before a challenge.
-    package func mayPreempt(_ key: @autoclosure () -> Breaker.Key) -> Bool {
+    /// Whether the credential of `pulse` may be sent there before a challenge. Every request that was answered here
+    /// before asks: it costs no lock, unless a credential has failed.
+    package func mayPreempt(_ pulse: CredentialPulse?, _ key: @autoclosure () -> Breaker.Key) -> Bool {
+        if let pulse, !pulse.isProven(at: now()) { return false }
         guard hasFailures.load(ordering: .acquiring) else { return true }
         let key = key()
         return state.withLock { $0.breaker.mayPreempt(key, at: now()) }
     }
 
+    /// Whether the credential may be sent there before a challenge.
+    package func mayPreempt(_ key: Breaker.Key) -> Bool {
+        state.withLock { $0.breaker.mayPreempt(key, at: now()) }
+    }
+
+    /// What ``mayPreempt(_:_:)`` has to know about a credential; nil if no server locks an account because of it.
+    package func pulse(of key: Breaker.Key) -> CredentialPulse? {
+        guard key.locksAccount else { return nil }
+        return state.withLock { state in
+            if let pulse = state.pulses[key.account] { return pulse }
+            if state.pulses.count >= Self.pulseLimit {
+                for pulse in state.pulses.values { pulse.set(nil) }
+                state.pulses = [:]
+            }
+            let pulse = CredentialPulse()
+            pulse.set(state.breaker.provenAt(key.account, at: now()))
+            state.pulses[key.account] = pulse
+            return pulse
+        }
+    }
+
+    /// Whether the site did not accept the credential lately, or none did.
+    package func isInDoubt(_ key: Breaker.Key) -> Bool {
+        guard hasFailures.load(ordering: .acquiring) else { return false }
+        return state.withLock { $0.breaker.isInDoubt(anywhereFor: key, at: now()) }
+    }
+
     /// Whether a request is trying the credential there, so that others must wait.
-    package func isTried(_ key: Breaker.Key) -> Bool { record(of: key)?.pending != nil }
+    package func isTried(_ key: Breaker.Key) -> Bool { record(of: key)?.attempts.isEmpty == false }
 
     package func record(of key: Breaker.Key) -> Breaker.SpaceRecord? {
         state.withLock { $0.breaker.record(of: key) }
@@ -242,10 +263,12 @@ package final class BreakerBoard: Sendable {
         ended(Ending(key: key, request: request, result: result, at: now())).finding
     }
 
-    /// The origin did not answer. Returns whether the request that made the attempt may repeat it at once; if not, the
-    /// attempt has ended.
-    package func wasUnanswered(_ key: Breaker.Key, for request: Breaker.RequestTag) -> Bool {
-        ended(Ending(key: key, request: request, result: .unanswered, at: now(), isRepeated: true)).repeats
+    /// The origin did not answer. Returns the key of the attempt with which the same request may repeat it at once; nil
+    /// if it may not. The attempt has ended.
+    package func wasUnanswered(_ key: Breaker.Key, for request: Breaker.RequestTag) -> Breaker.Key? {
+        let attempt = state.withLock { $0.nextAttempt() }
+        let ending = Ending(key: key, request: request, result: .unanswered, at: now(), repetition: attempt)
+        return ended(ending).repeats ? key.used(by: attempt) : nil
     }
 
     /// An answer that was sent before a challenge was accepted. That matters only to a space in doubt, which sent it
@@ -267,6 +290,7 @@ package final class BreakerBoard: Sendable {
             let (finding, repeats) = state.breaker.apply(ending, owner)
             if ending.result != .accepted || hasFailures.load(ordering: .relaxed) { noteFailures(state.breaker) }
             let after = state.breaker.accounts[key.account]
+            state.pulses[key.account]?.set(state.breaker.provenAt(key.account, at: now()))
             let isNews =
                 key.isShared && after?.isEqualForOthers(to: before, in: key.space) == false
                 || state.breaker.schemes.entries[key.space.origin] != schemesBefore
@@ -285,7 +309,7 @@ package final class BreakerBoard: Sendable {
         return (finding, repeats)
     }
 
-    private func store() {
+    func store() {
         do throws(BreakerStorage.Failure) {
             try synchronize { _ in }
         } catch {
@@ -298,104 +322,5 @@ package final class BreakerBoard: Sendable {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume() }
         }
-    }
-
-    // MARK: Other processes
-
-    /// Reads the records if another process has changed them. Does not block.
-    package func poll() {
-        guard storage != nil else { return }
-        queue.async { self.readChanges() }
-    }
-
-    /// Another process may have changed the records, or may have ended during its attempt.
-    private func pollWhileWaiting() {
-        let mustBegin = state.withLock { state in
-            defer { state.isPolling = true }
-            return !state.isPolling
-        }
-        guard mustBegin else { return }
-        queue.asyncAfter(deadline: .now() + .milliseconds(500)) { [weak self] in
-            guard let self else { return }
-            let isWaiting = state.withLock { state in
-                state.isPolling = false
-                return !state.waiting.isEmpty
-            }
-            guard isWaiting else { return }
-            store()
-            wakeAll()
-        }
-    }
-
-    private func wakeAll() {
-        let waiting = state.withLock { state in
-            let ready = state.waiting.keys.filter { !state.reserving.contains($0) }
-            return ready.flatMap { state.waiting.removeValue(forKey: $0) ?? [] }
-        }
-        for again in waiting { again() }
-    }
-
-    private func readChanges() {
-        do throws(BreakerStorage.Failure) {
-            guard let records = try storage?.changed() else { return }
-            adopt(records, without: 0)
-            wakeAll()
-        } catch {
-            report(error)
-        }
-    }
-
-    /// Stores all results, and `change` after them.
-    private func synchronize(_ change: (inout Breaker) -> Void) throws(BreakerStorage.Failure) {
-        guard let storage else { return }
-        let unstored = state.withLock { $0.unstored }
-        let owner = owner
-        let records = try storage.update(owner) { breaker in
-            for ending in unstored { breaker.apply(ending, owner) }
-            change(&breaker)
-        }
-        adopt(records, without: unstored.count)
-    }
-
-    /// Takes over the records of the storage, which contain the first `count` results that were not stored before.
-    private func adopt(_ records: BreakerStorage.Records, without count: Int) {
-        state.withLock { state in
-            let known = state.breaker
-            state.unstored.removeFirst(min(count, state.unstored.count))
-            var accounts = known.accounts.filter { !$0.key.isShared }
-            accounts.merge(records) { _, shared in shared }
-            var breaker = Breaker(
-                capacity: known.capacity, accounts: accounts, schemes: storage?.schemes?() ?? known.schemes)
-            breaker.confirm(as: known)
-            for ending in state.unstored { breaker.apply(ending, owner) }
-            state.breaker = breaker
-            noteFailures(breaker)
-        }
-    }
-
-    private func noteFailures(_ breaker: Breaker) {
-        hasFailures.store(breaker.hasFailures, ordering: .releasing)
-    }
-
-    private func report(_ failure: BreakerStorage.Failure) {
-        guard !hasWarned.exchange(true, ordering: .relaxed) else { return }
-        warn(failure.detail)
-    }
-}
-
-extension Breaker {
-    /// Also returns whether the attempt is repeated.
-    @discardableResult
-    fileprivate mutating func apply(_ ending: BreakerBoard.Ending, _ owner: UInt64) -> (Finding, repeats: Bool) {
-        let (key, request) = (ending.key, ending.request)
-        let finding = attemptEnded(key, for: request, ending.result, owner: owner, at: ending.at)
-        guard ending.isRepeated else { return (finding, false) }
-        switch decide(key, for: request, at: ending.at) {
-        case .mayTry: attemptBegan(key, for: request, owner: owner, at: ending.at)
-        // A ticket, whose silence does not count.
-        case .free: break
-        case .wait, .refused, .unsuitable: return (finding, false)
-        }
-        return (finding, true)
     }
 }

@@ -17,6 +17,8 @@ struct StoredRecords: Codable {
         let carriedFailures: Int?
         let unaccepted: Int?
         let unacceptedAt: Int64?
+        let attempts: UInt64?
+        let attemptsInDoubt: UInt64?
         let spaces: [Space]
     }
 
@@ -64,9 +66,7 @@ struct StoredRecords: Codable {
         let unaccepted: Int?
         let unacceptedAt: Int64?
         let unanswered: Int?
-        let attemptBy: UInt64?
-        let attemptFor: Request?
-        let attemptSince: Int64?
+        let attempts: [Attempt]?
         let changedAt: Int64
     }
 
@@ -76,6 +76,15 @@ struct StoredRecords: Codable {
         let schemes: [String]
         let withheld: [String]?
         let at: Int64
+    }
+
+    /// An attempt in progress.
+    struct Attempt: Codable {
+        let by: UInt64
+        let id: UInt64
+        let request: Request
+        let since: Int64
+        let number: UInt64
     }
 
     let format: Int
@@ -93,6 +102,8 @@ struct StoredRecords: Codable {
                 carriedFailures: record.carriedFailures == 0 ? nil : record.carriedFailures,
                 unaccepted: record.unaccepted.count == 0 ? nil : record.unaccepted.count,
                 unacceptedAt: record.unaccepted.count == 0 ? nil : record.unaccepted.at,
+                attempts: record.begun == 0 ? nil : record.begun,
+                attemptsInDoubt: record.begunInDoubt == 0 ? nil : record.begunInDoubt,
                 spaces: record.spaces.map { Space($0, $1) }.sorted {
                     ($0.site, $0.scheme, $0.realm ?? "") < ($1.site, $1.scheme, $1.realm ?? "")
                 })
@@ -123,6 +134,8 @@ struct StoredRecords: Codable {
             else { return nil }
             record.carriedFailures = carriedFailures
             record.unaccepted = unaccepted
+            record.begun = account.attempts ?? 0
+            record.begunInDoubt = account.attemptsInDoubt ?? 0
             for space in account.spaces {
                 guard let (key, value) = space.decoded else { return nil }
                 record.spaces[key] = value
@@ -157,9 +170,13 @@ extension StoredRecords.Space {
         unaccepted = record.unaccepted.count == 0 ? nil : record.unaccepted.count
         unacceptedAt = record.unaccepted.count == 0 ? nil : record.unaccepted.at
         unanswered = record.unanswered == 0 ? nil : record.unanswered
-        attemptBy = record.pending?.owner
-        attemptFor = record.pending.map { StoredRecords.Request($0.request) }
-        attemptSince = record.pending?.since
+        let attempts = record.attempts.map { attempt in
+            StoredRecords.Attempt(
+                by: attempt.owner, id: attempt.id, request: StoredRecords.Request(attempt.request),
+                since: attempt.since,
+                number: attempt.number)
+        }
+        self.attempts = attempts.isEmpty ? nil : attempts
         changedAt = record.changedAt
     }
 
@@ -180,16 +197,17 @@ extension StoredRecords.Space {
         record.accepted = (acceptedRequests ?? []).map(\.tag)
         record.doubtful = (doubtfulRequests ?? []).map(\.tag)
         record.silent = (silentRequests ?? []).map(\.tag)
-        let times = [rejectedAt, acceptedAt, attemptSince, changedAt].compactMap(\.self)
+        let times = [rejectedAt, acceptedAt, changedAt].compactMap(\.self) + (attempts ?? []).map(\.since)
         let counts = [unanswered, count].compactMap(\.self)
         guard times.allSatisfy((0..<Self.end).contains), counts.allSatisfy((0...Self.mostFailures).contains),
             let unaccepted = Breaker.UnacceptedAnswers(unaccepted, unacceptedAt)
         else { return nil }
         record.unaccepted = unaccepted
         record.unanswered = unanswered ?? 0
-        if let attemptBy, let attemptSince {
-            record.pending = Breaker.Pending(
-                owner: attemptBy, request: attemptFor?.tag ?? .unknown, since: attemptSince)
+        record.attempts = (attempts ?? []).map { attempt in
+            Breaker.Pending(
+                owner: attempt.by, id: attempt.id, request: attempt.request.tag, since: attempt.since,
+                number: attempt.number)
         }
         return (AuthenticationSpace(origin: origin, realm: realm, scheme: scheme), record)
     }

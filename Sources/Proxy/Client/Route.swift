@@ -42,10 +42,16 @@ final class Route {
     /// A protection space that earlier requests found, and the exchanges prepared for it.
     final class LearnedSpace {
         let space: ProtectionSpaceCache.Space
+        /// Whether the credential was proven a short time ago; nil if that does not matter.
+        let pulse: CredentialPulse?
         fileprivate let preparedExchanges: PreparedExchanges
 
-        fileprivate init(_ space: ProtectionSpaceCache.Space, _ context: RequestContext) {
+        fileprivate init(_ space: ProtectionSpaceCache.Space, _ context: RequestContext, _ breaker: BreakerBoard) {
             self.space = space
+            pulse =
+                space.usesTicket
+                ? nil
+                : breaker.pulse(of: Breaker.Key(space: space.accepted.space, credential: space.accepted.credential))
             var context = context
             context.accepted = space.accepted
             preparedExchanges = PreparedExchanges(context)
@@ -58,10 +64,13 @@ final class Route {
         let snapshot: ProtectionSpaceCache.Snapshot
         private let spaces: [LearnedSpace]
 
-        init(_ slot: UpstreamPool.Slot, _ snapshot: ProtectionSpaceCache.Snapshot, _ context: RequestContext) {
+        init(
+            _ slot: UpstreamPool.Slot, _ snapshot: ProtectionSpaceCache.Snapshot, _ context: RequestContext,
+            _ breaker: BreakerBoard
+        ) {
             self.slot = slot
             self.snapshot = snapshot
-            spaces = snapshot.spaces.map { LearnedSpace($0, context) }
+            spaces = snapshot.spaces.map { LearnedSpace($0, context, breaker) }
         }
 
         /// The newest space that contains `path`.
@@ -251,7 +260,7 @@ final class Route {
             return learnedRoute.space(for: path)
         }
         let snapshot = shared.acceptedAnswers.snapshot(of: ProtectionSpaceCache.Key(slot.key, tag))
-        let learned = LearnedRoute(slot, snapshot, context)
+        let learned = LearnedRoute(slot, snapshot, context, shared.breaker)
         learnedRoute = learned
         return learned.space(for: path)
     }

@@ -43,8 +43,9 @@ extension ExchangeDriver {
             }
         case .unsuitable(let reason):
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
-        case .go:
-            beginDialogue().permit = BreakerAttempt(permit, for: requestTag, permittedBy: services.shared.breaker)
+        case .permitted(let attempt):
+            beginDialogue().permit = BreakerAttempt(
+                permit.used(by: attempt), for: requestTag, permittedBy: services.shared.breaker)
             useConnections(of: reference)
             run(exchange.decisionReceived(.useCredential(credential)))
         }
@@ -107,13 +108,15 @@ extension ExchangeDriver {
         guard sentField != nil, let answer = exchange.unaskedAnswer else { return }
         sentField = nil
         services.shared.breaker.ended(
-            Breaker.Key(space: answer.space, credential: answer.credential), for: requestTag, result)
+            Breaker.Key(space: answer.space, credential: answer.credential).used(by: Breaker.Key.free),
+            for: requestTag, result)
     }
 
     /// An answer that was sent before a challenge was challenged, and the challenge is about to be answered.
     func noteChallenge(to refused: AcceptedAnswer) {
         services.shared.breaker.ended(
-            Breaker.Key(space: refused.space, credential: refused.credential), for: requestTag, .challengedUnasked)
+            Breaker.Key(space: refused.space, credential: refused.credential).used(by: Breaker.Key.free),
+            for: requestTag, .challengedUnasked)
     }
 
     /// The connection was lost. Whether the answer that was sent, if there was one, may be sent again.
@@ -293,9 +296,9 @@ extension ExchangeDriver {
         let breaker = services.shared.breaker
         let key = Breaker.Key(space: answer.space, credential: answer.credential)
         let isReused = exchange.context.accepted.map { $0.space == answer.space && $0.credential == answer.credential }
-        let result: Breaker.Result = isReused == true && breaker.mayPreempt(key) ? .inconclusive : .unknown
+        let result: Breaker.Result = isReused == true && !breaker.isInDoubt(key) ? .inconclusive : .unknown
         if dialogue?.permit != nil { return endPermit(result) }
-        if result == .unknown { breaker.ended(key, for: requestTag, result) }
+        if result == .unknown { breaker.ended(key.used(by: Breaker.Key.free), for: requestTag, result) }
     }
 
     /// Reports a rejection to the breaker. If the space has accepted the credential before, and this request may need a
@@ -305,11 +308,14 @@ extension ExchangeDriver {
         guard case .rejected(let space, let credential, var checks) = outcome else { return outcome }
         let permit = dialogue?.permit
         dialogue?.permit = nil
+        let rejected = Breaker.Key(space: space, credential: credential)
         // The breaker knows a ticket by another reference, and each was sent with a permit.
         let ticket = permit.flatMap { $0.key.credential.isTicket ? $0.key : nil }
-        let key = ticket ?? Breaker.Key(space: space, credential: credential)
+        let key = ticket ?? rejected
         let result: Breaker.Result = exchange.hasInvalidCredential ? .invalid : .rejected
-        let finding = permit?.end(result, of: key) ?? services.shared.breaker.ended(key, for: requestTag, result)
+        let finding =
+            permit?.end(result, of: key)
+            ?? services.shared.breaker.ended(key.used(by: Breaker.Key.free), for: requestTag, result)
         guard finding == .handedBack else { return outcome }
         record.answered(space.scheme.rawValue, with: credential.name)
         checks.credential = .no("credential \"\(credential.name)\" is accepted here, but not for this request")

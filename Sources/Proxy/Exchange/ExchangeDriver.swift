@@ -183,7 +183,8 @@ final class ExchangeDriver {
         }
         guard let tag = slot.key.credential, let learned, session.isStillSameUser(),
             !route.policy.hasExpired(tag, now: services.shared.wallClock),
-            services.shared.breaker.mayPreempt(.init(space: learned.space.accepted.space, credential: tag)),
+            services.shared.breaker.mayPreempt(
+                learned.pulse, .init(space: learned.space.accepted.space, credential: tag)),
             !learned.space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
         else { return nil }
         return learned

@@ -62,7 +62,13 @@ final class ParentExchange: ParentAnswering {
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         clientField = rule == nil ? clientAuthorization.map(ClientField.init) : nil
         var context = ParentPaths.context(at: site, policy, hasTLS: parent.kind == .https, services.shared)
-        if rule?.preempts == true { context.accepted = paths.acceptedAnswer(at: site) }
+        if rule?.preempts == true, let accepted = paths.acceptedAnswer(at: site),
+            accepted.offer.authenticator.usesTicket
+                || services.shared.breaker.mayPreempt(
+                    Breaker.Key(space: accepted.space, credential: accepted.credential))
+        {
+            context.accepted = accepted
+        }
         machine = ExchangeMachine(context)
     }
 
@@ -215,8 +221,8 @@ final class ParentExchange: ParentAnswering {
         case .wait: break
         case .refused(let reason), .unsuitable(let reason):
             run(machine.decisionReceived(.performDefaultHandling(reason: reason)))
-        case .go:
-            permit = BreakerAttempt(key, for: tag, permittedBy: services.shared.breaker)
+        case .permitted(let attempt):
+            permit = BreakerAttempt(key.used(by: attempt), for: tag, permittedBy: services.shared.breaker)
             run(machine.decisionReceived(decision))
         }
     }
@@ -273,7 +279,8 @@ final class ParentExchange: ParentAnswering {
         case .rejected(let space, let credential, let checks):
             let result: Breaker.Result = machine.hasInvalidCredential ? .invalid : .rejected
             if permit == nil {
-                breaker.ended(Breaker.Key(space: space, credential: credential), for: tag, result)
+                breaker.ended(
+                    Breaker.Key(space: space, credential: credential).used(by: Breaker.Key.free), for: tag, result)
             }
             endPermit(result)
             paths.forget(site)

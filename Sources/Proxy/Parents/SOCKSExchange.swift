@@ -68,8 +68,8 @@ final class SOCKSExchange: SOCKSAnswering {
         switch permission {
         case .wait: break
         case .refused(let reason), .unsuitable(let reason): offer(.nothing(reason: reason))
-        case .go:
-            permit = BreakerAttempt(key, permittedBy: breaker)
+        case .permitted(let attempt):
+            permit = BreakerAttempt(key.used(by: attempt), permittedBy: breaker)
             offer(.credential(credential))
         }
     }

@@ -8,7 +8,7 @@ import Synchronization
 /// when the exchange ends without an outcome, or has had none for too long. A later outcome is still recorded.
 package final class BreakerPermit: Sendable {
     private struct Claim {
-        let key: Breaker.Key
+        var key: Breaker.Key
         let board: BreakerBoard
         let number: UInt64
         /// Whether others must wait.
@@ -73,8 +73,8 @@ package final class BreakerPermit: Sendable {
             if isFree(), !board.isRejected(key) { return hasWaited ? .goAfterWaiting : .go }
             let turn = Gate()
             switch board.request(key, for: request, inAnswerTo: offered, again: { turn.open() }) {
-            case .go:
-                take(key, board)
+            case .permitted(let attempt):
+                take(key.used(by: attempt), board)
                 return hasWaited ? .goAfterWaiting : .go
             case .refused(let reason), .unsuitable(let reason):
                 return .refused(reason: reason)
@@ -97,8 +97,8 @@ package final class BreakerPermit: Sendable {
         if holds(key) { return board.isRejected(key) ? .refused(reason: Self.rejection(of: key)) : .go }
         end(.inconclusive)
         switch board.requestAtOnce(key, for: request, inAnswerTo: offered) {
-        case .go:
-            take(key, board)
+        case .permitted(let attempt):
+            take(key.used(by: attempt), board)
             return .go
         case .refused(let reason), .unsuitable(let reason): return .refused(reason: reason)
         case .wait: return .refused(reason: Self.isBeingTried)
@@ -141,9 +141,12 @@ package final class BreakerPermit: Sendable {
     /// The server did not answer. Returns whether the answer may be sent again; if not, the permit has ended.
     func wasUnanswered() -> Bool {
         guard let claim = state.withLock({ $0.claim }) else { return true }
-        if claim.board.wasUnanswered(claim.key, for: request) { return true }
-        hasBeenReported()
-        return false
+        guard let key = claim.board.wasUnanswered(claim.key, for: request) else {
+            hasBeenReported()
+            return false
+        }
+        state.withLock { $0.claim?.key = key }
+        return true
     }
 
     /// Ends the permit without a report. The caller reports the result itself.
@@ -196,7 +199,7 @@ package final class BreakerPermit: Sendable {
     }
 
     private func take(_ key: Breaker.Key, _ board: BreakerBoard) {
-        let isFirst = board.isTried(key)
+        let isFirst = key.attempt != Breaker.Key.free
         let number = state.withLock { state in
             state.next &+= 1
             state.claim = Claim(key: key, board: board, number: state.next, isHeld: true)
@@ -216,14 +219,22 @@ package final class BreakerPermit: Sendable {
         if isOver { alarm.cancel() }
     }
 
+    /// An answer that was sent to a server which has accepted the credential before remains an attempt: it is only
+    /// slow.
     private func expire(_ number: UInt64) {
         let (claim, awaitsVerdict) = state.withLock { state -> (Claim?, Bool) in
             guard let claim = state.claim, claim.number == number, claim.isHeld else { return (nil, false) }
-            defer { state.awaitsVerdict = false }
-            state.claim?.isHeld = false
             return (claim, state.awaitsVerdict)
         }
         guard let claim else { return }
+        if awaitsVerdict, claim.board.record(of: claim.key)?.acceptedAt != nil { return }
+        let isOver = state.withLock { state in
+            guard state.claim?.number == number, state.claim?.isHeld == true else { return true }
+            state.awaitsVerdict = false
+            state.claim?.isHeld = false
+            return false
+        }
+        if isOver { return }
         expired(claim.key)
         claim.board.ended(claim.key, for: request, awaitsVerdict ? .unknown : .inconclusive)
     }

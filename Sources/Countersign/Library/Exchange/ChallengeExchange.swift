@@ -429,8 +429,9 @@ public struct ChallengeExchange: Sendable {
                 return .rejected
             }
             // An enrolled credential is reported to the breaker even if the permit has expired.
+            let rejected = Breaker.Key(space: space, credential: credential)
+            let key = permit.key.flatMap { $0 == rejected ? $0 : nil } ?? rejected
             permit.hasBeenReported()
-            let key = Breaker.Key(space: space, credential: credential)
             let isInvalid = machine.hasInvalidCredential || permit.invalidToken == credential
             let error = controller.rejected(
                 key, for: permit.request, isInvalid ? .invalid : .rejected,
