@@ -88,11 +88,7 @@ final class ForeignPageVisit: Sendable {
 
     /// Waits on a thread of its own, so that other tests go on during the visit.
     static func shared(_ program: Program, hasProxy: Bool = true) async throws -> ForeignPageVisit {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(with: hasProxy ? program == .chromium ? chromium : firefox : alone)
-            }
-        }
+        try await Command.detached { try (hasProxy ? program == .chromium ? chromium : firefox : alone).get() }
     }
 
     let sites: Sites

@@ -63,12 +63,14 @@ import Testing
 
     private func run(
         _ proxy: RunningProxy, _ groups: [(base: String, lengths: [Int], repeats: Int)]
-    ) throws -> Uploads {
+    ) async throws -> Uploads {
         let plan = groups.map { Group(proxy: proxy.port, base: $0.base, lengths: $0.lengths, repeats: $0.repeats) }
         let anchors = try user.folder.write("anchors-\(proxy.port).pem", TextFile.bytes(proxy.anchor))
-        let done = try Command.run(
-            try Tool.python(), [Tool.client("upload.py"), anchors, "1"],
-            input: String(decoding: JSONEncoder().encode(plan), as: UTF8.self), in: user.folder, seconds: 1800)
+        let (input, folder) = (String(decoding: try JSONEncoder().encode(plan), as: UTF8.self), user.folder)
+        let done = try await Command.detached {
+            try Command.run(
+                try Tool.python(), [Tool.client("upload.py"), anchors, "1"], input: input, in: folder, seconds: 1800)
+        }
         guard done.status == 0 else { throw HarnessError("upload.py: \(done.said)") }
         let uploads = try JSONDecoder().decode(Uploads.self, from: Data(done.output.utf8))
         #expect(uploads.failures.isEmpty, "\(uploads.failures.count): \(uploads.failures.prefix(5))")
@@ -98,17 +100,17 @@ import Testing
     /// Of the middle lengths, one upload in each framing to each host; three if `COUNTERSIGN_LONG_TESTS` is set.
     private static let repeats = ProcessInfo.processInfo.environment["COUNTERSIGN_LONG_TESTS"] == nil ? 1 : 3
 
-    @Test func eachTransmissionIsTheUpload() throws {
+    @Test func eachTransmissionIsTheUpload() async throws {
         let origin = try origin()
         let schemes = ["basic", "digest", "ntlm", "bearer"]
         let groups = try groups(origin, schemes, repeats: Self.repeats)
         let proxy = try user.serve("--spool", "2G")
-        let uploads = try run(proxy, groups)
+        let uploads = try await run(proxy, groups)
         #expect(uploads.uploads.count >= (Self.repeats == 1 ? 1300 : 2700))
         try expectEqual(uploads, at: origin)
     }
 
-    @Test(arguments: ["basic", "digest", "ntlm"]) func aParentReceivesTheUploadEachTime(_ scheme: String) throws {
+    @Test(arguments: ["basic", "digest", "ntlm"]) func aParentReceivesTheUploadEachTime(_ scheme: String) async throws {
         let origin = try origin(parents: [scheme])
         let domain = scheme == "ntlm" ? " domain=ACME" : ""
         try user.allow("proxy://127.0.0.1:\(origin.parent(0)) preempt=no plaintext=yes\(domain)")
@@ -116,16 +118,16 @@ import Testing
             (UploadOrigin.base(behind: behaviour), Self.edges + Self.middle + Self.large.prefix(1), 1)
         }
         let proxy = try user.serve("--parent", "http://127.0.0.1:\(origin.parent(0))")
-        try expectEqual(run(proxy, groups), at: origin)
+        try expectEqual(await run(proxy, groups), at: origin)
     }
 
-    @Test func aServiceOfKerberosReceivesTheUploadEachTime() throws {
+    @Test func aServiceOfKerberosReceivesTheUploadEachTime() async throws {
         let hosts = UploadOrigin.Behaviour.allCases.map { "HTTP/negotiate-\($0.rawValue).test.localhost" }
         let realm = try KerberosRealm(services: hosts)
         let origin = try origin(realm: realm)
         try realm.kinit(cache: "tickets")
         let groups = try groups(origin, ["negotiate"], repeats: 1)
         let proxy = try user.serve(environment: realm.environment(cache: "tickets"))
-        try expectEqual(run(proxy, groups), at: origin)
+        try expectEqual(await run(proxy, groups), at: origin)
     }
 }
