@@ -28,6 +28,13 @@ extension ByteBuffer {
             OPENSSL_cleanse(UnsafeMutableRawPointer(mutating: memory.baseAddress), Swift.min(writerIndex, memory.count))
         }
     }
+
+    /// Overwrites the next readable bytes, as ``wipe()`` does.
+    package func wipe(next count: Int) {
+        withUnsafeReadableBytes { bytes in
+            OPENSSL_cleanse(UnsafeMutableRawPointer(mutating: bytes.baseAddress), Swift.min(count, bytes.count))
+        }
+    }
 }
 
 /// Recycles the buffers of an event loop's reads and writes: most are free again before the next one begins. Only that

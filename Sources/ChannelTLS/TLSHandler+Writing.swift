@@ -23,6 +23,9 @@ extension TLSHandler {
         emit(context)
     }
 
+    /// What arrives from now on may contain secrets, of which no copy is kept here.
+    package func cleansePlaintext() { engine.cleansePlaintext() }
+
     /// Writes and flushes `bytes` without the round trip through the pipeline. Secret bytes are overwritten once they
     /// are encrypted, and if they never will be.
     package func send(_ bytes: ByteBuffer, isSecret: Bool = false) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// The field lines of a head or a trailer section, as ranges of the bytes received, in order.
 package struct FieldLines: Hashable, Sendable {
     /// The whole head: start-line, field lines and final empty line. A trailer section has no start-line.
@@ -70,6 +72,18 @@ package struct FieldLines: Hashable, Sendable {
 
     /// The octets of the line's value.
     package func valueBytes(of line: FieldLine) -> ArraySlice<UInt8> { bytes[Range(line.value)] }
+
+    /// Overwrites the values of every line with this name, which are secrets. Copies of these fields see it.
+    package func wipe(_ name: FieldName) {
+        guard contains(name) else { return }
+        bytes.withUnsafeBytes { octets in
+            guard let start = octets.baseAddress else { return }
+            for line in lines where line.known == name {
+                let value = Range<Int>(line.value)
+                explicit_bzero(UnsafeMutableRawPointer(mutating: start + value.lowerBound), value.count)
+            }
+        }
+    }
 
     /// ``FieldLine/isPlain(in:)``
     func isPlain(_ line: FieldLine) -> Bool { line.isPlain(in: bytes.span.bytes) }

@@ -380,6 +380,9 @@ package final class TLSEngine {
         return 1
     }
 
+    /// From now on, OpenSSL overwrites what it has decrypted as soon as that has been read.
+    package func cleansePlaintext() { SSL_set_options(ssl, csn_SSL_OP_CLEANSE_PLAINTEXT) }
+
     /// Allows a server one TLS 1.2 renegotiation. A client's first attempt is refused by OpenSSL, its second one ends
     /// the connection. TLS 1.3 has no renegotiation, and its messages after the handshake are not handshakes.
     func handshakePassed(point: Int32) {

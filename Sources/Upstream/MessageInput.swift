@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChannelTLS
 import CountersignHTTP1
 import NIOCore
 
@@ -22,6 +23,8 @@ package final class MessageInput {
     /// The content has been read to its end, which may not have been reported yet.
     private var isAtEnd = false
     private let sender: MessageSender
+    /// The heads may contain secrets, and are overwritten here as soon as they have been parsed.
+    package var wipesHeads = false
 
     /// `sender` is the peer that errors are attributed to.
     package init(sentBy sender: MessageSender) {
@@ -34,7 +37,9 @@ package final class MessageInput {
     package var first: UInt8? { bytes.flatMap { $0.getInteger(at: $0.readerIndex) } }
 
     package func append(_ buffer: ByteBuffer) {
-        if bytes == nil { bytes = buffer } else { bytes?.writeImmutableBuffer(buffer) }
+        guard bytes != nil else { return bytes = buffer }
+        bytes?.writeImmutableBuffer(buffer)
+        if wipesHeads { buffer.wipe() }
     }
 
     /// Takes all bytes, which are not HTTP messages.
@@ -53,6 +58,7 @@ package final class MessageInput {
     /// Nil as long as the head is incomplete.
     package func nextRequest() throws(HTTP1Error) -> RequestHead? {
         guard let bytes, let parsed = try RequestHead.parse(bytes.readableBytesSpan) else { return nil }
+        if wipesHeads { bytes.wipe(next: parsed.consumedBytes) }
         skip(parsed.consumedBytes)
         return parsed.head
     }
@@ -60,6 +66,7 @@ package final class MessageInput {
     /// Nil as long as the head is incomplete.
     package func nextResponse() throws(HTTP1Error) -> ResponseHead? {
         guard let bytes, let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
+        if wipesHeads { bytes.wipe(next: parsed.consumedBytes) }
         skip(parsed.consumedBytes)
         return parsed.head
     }

@@ -167,8 +167,11 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
             keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
             cookie: changes.cookie, added: changes.added)
-        let isSecret = changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty
+        let isSecret =
+            changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty || changes.sharesSession
         chunkedFields = framing.isChunked ? head.fields : nil
+        input.wipesHeads = changes.sharesSession
+        if changes.sharesSession { tlsHandler?.cleansePlaintext() }
         send(about: head.forwardedSize(forwarding), isSecret: isSecret, method: head.method, content: framing) {
             head.write(forwarding, into: $0)
         }

@@ -108,6 +108,8 @@ package struct RequestChanges: ~Copyable {
     package let cookie: (any SecretFieldValue)?
     /// Appended to the client's fields, none of which has such a name.
     package let added: [AddedField]
+    /// The request may have cookies that are kept secret, and the response may set some.
+    package let sharesSession: Bool
     /// Appended to `Via` (RFC 9110 §7.6.3).
     package let via: ViaField
     /// Replaces Max-Forwards; nil leaves it unchanged.
@@ -116,7 +118,7 @@ package struct RequestChanges: ~Copyable {
     package init(
         target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
         via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false, cookie: (any SecretFieldValue)? = nil,
-        added: [AddedField] = []
+        added: [AddedField] = [], sharesSession: Bool = false
     ) {
         self.target = target
         self.authority = authority
@@ -127,6 +129,7 @@ package struct RequestChanges: ~Copyable {
         self.maxForwards = maxForwards
         self.cookie = cookie
         self.added = added
+        self.sharesSession = sharesSession
     }
 }
 

@@ -72,6 +72,19 @@ import Testing
         #expect(isClean == true, "\(left)")
     }
 
+    /// The values reach the proxy in a response, and leave it in others.
+    @Test func aLockLeavesNoSessionCookieInMemory() throws {
+        let bench = try SharedSessionTests.Bench(environment: Self.resolvingAtOnce)
+        _ = try bench.enrollTwice()
+        let marks = [("cookie", Array("canary-session".utf8))]
+        for _ in 0..<5 { #expect(try bench.who() == "jdoe") }
+        #expect(try search(bench.proxy, marks).contains { $0.place == "locked" })
+        try bench.user.succeed("vault", "lock")
+        let isClean = try poll(seconds: 5) { try search(bench.proxy, marks).isEmpty ? true : nil }
+        let left = try search(bench.proxy, marks)
+        #expect(isClean == true, "\(left)")
+    }
+
     /// The dynamic linker resolves a function in its first call, and meanwhile stores the vector registers on the
     /// stack: with the secret that the last memcpy left there.
     @Test func theExecutableResolvesItsFunctionsBeforeItReadsASecret() throws {

@@ -16,7 +16,8 @@ import Testing
 
         /// `redirect` is the profile's redirect URI, and `compliance` its compliance service.
         init(
-            _ control: [String: any Sendable] = [:], redirect: String? = nil, compliance: ComplianceServer? = nil
+            _ control: [String: any Sendable] = [:], redirect: String? = nil, compliance: ComplianceServer? = nil,
+            environment: [String: String] = [:]
         ) throws {
             provider = try SignInProvider(control.merging(["session": "sid"]) { _, new in new }, isTLS: true)
             user = try Countersign()
@@ -41,7 +42,7 @@ import Testing
                 """)
             // The interception CA is made for the first listed site.
             try user.allow("https://listed.test.localhost")
-            proxy = try user.serve()
+            proxy = try user.serve(environment: environment)
         }
 
         /// `countersign enroll` with a browser behind the proxy.

@@ -62,6 +62,10 @@ extension ClientConnection {
             let handler = try TLSHandler(server: tls, spare: services.spare, writesToSocket: true)
             try context.pipeline.syncOperations.addHandler(handler, position: .before(self))
             output.startTLS(handler)
+            if services.route(to: site.origin, for: session.process.uid).sharedSession != nil {
+                input.wipesHeads = true
+                handler.cleansePlaintext()
+            }
         } catch {
             return close()
         }

@@ -31,7 +31,9 @@ extension ClientConnection: ExchangeClient {
         forwarding.dropsAuthentication = changes.dropsAuthentication
         forwarding.setCookies = changes.setCookies
         forwarding.dropsAllowOrigin = changes.dropsAllowOrigin
-        output.write(about: response.head.forwardedSize) { response.head.write(forwarding, into: $0) }
+        output.write(about: response.head.forwardedSize, isSecret: changes.isSecret) {
+            response.head.write(forwarding, into: $0)
+        }
     }
 
     /// Content without a length is sent in chunks, which HTTP/1.0 does not know.

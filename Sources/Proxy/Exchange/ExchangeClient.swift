@@ -81,4 +81,6 @@ struct ResponseChanges {
     var extraFields: [(String, String)] = []
     /// The values of Set-Cookie in responses that the client did not get.
     var setCookies: [ArraySlice<UInt8>] = []
+    /// The response sets cookies that are kept secret: its head must not stay in memory.
+    var isSecret = false
 }

@@ -61,7 +61,7 @@ extension ExchangeDriver {
                 target: target, authority: route.authority, withholdsContent: isOpening,
                 authorization: route.challenger == nil ? authorization : nil, via: services.shared.via,
                 maxForwards: maxForwards,
-                expectsContinue: withholds, cookie: cookies, added: added))
+                expectsContinue: withholds, cookie: cookies, added: added, sharesSession: route.sharedSession != nil))
         guard isCurrent(stream) else { return interrupted() }
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }

@@ -157,12 +157,16 @@ extension ExchangeDriver: OriginStreamDelegate {
         }
         if let notice = withheldNotice(for: response) { return respond(notice) }
         mode = .delivering
+        let startsSession = route.sharedSession != nil && response.head.fields.contains(.setCookie)
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
         services.shared.responses?.delivered(response.head, to: head.fields, from: origin)
         let invites = invitesSessionAuthentication(response)
         if (invites && !withholdsCredential) || clientBindsConnection { connection?.isAuthenticated = true }
-        client.send(response, changes(to: response, invitesSessionAuthentication: invites))
+        var changes = changes(to: response, invitesSessionAuthentication: invites)
+        changes.isSecret = startsSession
+        client.send(response, changes)
+        if startsSession { response.head.fields.wipe(.setCookie) }
         if !response.pieces.isEmpty { send(response.pieces) }
         if response.ended {
             guard !response.wasCut else { return abort() }

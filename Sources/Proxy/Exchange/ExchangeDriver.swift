@@ -147,6 +147,11 @@ final class ExchangeDriver {
         spool?.changed = { [weak self] in self?.spoolChanged() }
     }
 
+    deinit {
+        // A client that remembers cookies sends those of the session, too.
+        if route.sharedSession != nil { head.fields.wipe(.cookie) }
+    }
+
     private static func bindsConnection(_ authorization: String) -> Bool {
         AuthenticatorTable.supported.bindsConnection(schemeNamed: authorization.prefix { $0 != " " })
     }
