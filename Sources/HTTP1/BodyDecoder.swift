@@ -30,6 +30,9 @@ package struct BodyDecoder: Sendable {
     /// How many octets of the current trailer line have been collected.
     private var trailerLineBytes = 0
     private var failure: HTTP1Error?
+    /// What was wrong with the framing so far, and was read nevertheless; nil if nothing was. Only origins' bodies are
+    /// repaired. After it, their connection serves no other exchange.
+    package private(set) var repair: HTTP1Error.Code?
     private let limits: HeadLimits
     private let sender: MessageSender
 
@@ -94,9 +97,16 @@ package struct BodyDecoder: Sendable {
                 let isWhole = try header.consume(input.byte(offset))
                 offset += 1
                 guard isWhole else { continue }
+                if let code = header.repair { repair = code }
                 state = header.size == 0 ? .trailers : .chunkContent(remaining: header.size)
                 header.reset()
             case .chunkCarriageReturn:
+                if input.byte(offset) == Octet.lineFeed, sender == .origin {
+                    repair = .bareLineFeed
+                    offset += 1
+                    state = .chunkHeader
+                    continue
+                }
                 try require(Octet.carriageReturn, input.byte(offset))
                 offset += 1
                 state = .chunkLineFeed
@@ -134,7 +144,12 @@ package struct BodyDecoder: Sendable {
                 .trailersTooLarge, "trailer section of more than \(limits.trailerBytes) bytes", sentBy: sender)
         }
         if octet == Octet.lineFeed, trailers.last != Octet.carriageReturn {
-            throw HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
+            guard sender == .origin else {
+                throw HTTP1Error(.bareLineFeed, "line feed without carriage return", sentBy: sender)
+            }
+            repair = .bareLineFeed
+            trailers.append(Octet.carriageReturn)
+            trailerLineBytes += 1
         }
         trailers.append(octet)
         trailerLineBytes += 1

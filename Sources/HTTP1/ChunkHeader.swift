@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads `chunk-size [ chunk-ext ] CRLF` octet by octet (RFC 9112 §7.1). Extensions are validated and discarded; white
-/// space is refused except in quoted strings.
+/// Reads `chunk-size [ chunk-ext ] CRLF` octet by octet (RFC 9112 §7.1). Extensions are validated and discarded.
+/// From a client, white space is refused except in quoted strings. From an origin, blanks are read after the size and
+/// around the parts of an extension, as are more than 16 digits and a line feed without carriage return.
 struct ChunkHeader: Sendable {
     private enum Part: Sendable {
         case size
+        case afterSize
         case nameStart
         case name
+        case afterName
         case valueStart
         case value
         case quoted
         case escaped
-        case afterQuoted
+        case afterValue
         case lineFeed
     }
 
     /// At most 2^63 - 1.
     private(set) var size: UInt64 = 0
-    /// Octets of extensions so far, in all chunks of the message.
+    /// What was wrong with the header, and was read nevertheless.
+    private(set) var repair: HTTP1Error.Code?
+    /// Octets of extensions, blanks and needless zeros so far, in all chunks of the message.
     private var extensionBytes = 0
     private var digits = 0
     private var part = Part.size
@@ -34,6 +39,7 @@ struct ChunkHeader: Sendable {
         size = 0
         digits = 0
         part = .size
+        repair = nil
     }
 
     /// Consumes the next octet of the header; true if it is the last one.
@@ -41,63 +47,85 @@ struct ChunkHeader: Sendable {
         switch part {
         case .size:
             if let digit = ChunkHeader.hexadecimalDigit(octet) {
-                guard digits < 16, size <= UInt64(Int64.max) >> 4 else {
+                guard digits < 16 || sender == .origin, size <= UInt64(Int64.max) >> 4 else {
                     throw HTTP1Error(.malformedChunk, "chunk size of 2^63 or more", sentBy: sender)
                 }
+                if digits >= 16 { try countRepair() }
                 size = size << 4 | UInt64(digit)
                 digits += 1
                 return false
             }
             guard digits > 0 else { throw fault(octet) }
-            try endElement(octet)
-            return false
+            return try endElement(octet, blank: .afterSize)
+        case .afterSize:
+            return try endElement(octet, blank: .afterSize)
         case .lineFeed:
             guard octet == Octet.lineFeed else {
                 throw HTTP1Error(.malformedChunk, "carriage return without line feed", sentBy: sender)
             }
             return true
-        case .nameStart, .name, .valueStart, .value, .quoted, .escaped, .afterQuoted:
-            try consumeExtension(octet)
-            return false
+        case .nameStart, .name, .afterName, .valueStart, .value, .quoted, .escaped, .afterValue:
+            return try consumeExtension(octet)
         }
     }
 
-    private mutating func consumeExtension(_ octet: UInt8) throws(HTTP1Error) {
-        if octet != Octet.carriageReturn, octet != Octet.semicolon { try countExtension() }
+    private mutating func consumeExtension(_ octet: UInt8) throws(HTTP1Error) -> Bool {
         switch part {
+        case .nameStart where readsBlank(octet), .valueStart where readsBlank(octet):
+            try countRepair()
+            return false
         case .nameStart where Octet.isToken(octet), .name where Octet.isToken(octet):
             part = .name
-        case .name where octet == Octet.equals:
+        case .name where octet == Octet.equals, .afterName where octet == Octet.equals:
             part = .valueStart
         case .valueStart where octet == Octet.quote:
             part = .quoted
         case .valueStart where Octet.isToken(octet), .value where Octet.isToken(octet):
             part = .value
         case .quoted where octet == Octet.quote:
-            part = .afterQuoted
+            part = .afterValue
         case .quoted where octet == Octet.backslash:
             part = .escaped
         case .quoted where ChunkHeader.isQuotable(octet), .escaped where ChunkHeader.isQuotable(octet):
-            if octet == Octet.semicolon { try countExtension() }
             part = .quoted
-        case .name, .value, .afterQuoted:
-            try endElement(octet)
+        case .name, .afterName:
+            return try endElement(octet, blank: .afterName)
+        case .value, .afterValue:
+            return try endElement(octet, blank: .afterValue)
         default:
             throw fault(octet)
         }
+        try countExtension()
+        return false
     }
 
-    /// The octet after the size or an extension: the semicolon of the next extension, or the end of the line.
-    private mutating func endElement(_ octet: UInt8) throws(HTTP1Error) {
+    /// The octet after the size or a part of an extension: the semicolon of the next extension, or the end of the line,
+    /// for which the result is true. An origin may send a `blank` before it.
+    private mutating func endElement(_ octet: UInt8, blank next: Part) throws(HTTP1Error) -> Bool {
         switch octet {
         case Octet.semicolon:
             try countExtension()
             part = .nameStart
         case Octet.carriageReturn:
             part = .lineFeed
+        case Octet.lineFeed where sender == .origin:
+            repair = .bareLineFeed
+            return true
+        case _ where readsBlank(octet):
+            part = next
+            try countRepair()
         default:
             throw fault(octet)
         }
+        return false
+    }
+
+    private func readsBlank(_ octet: UInt8) -> Bool { sender == .origin && Octet.isWhitespace(octet) }
+
+    /// An octet that is read although it does not belong there. It counts as one of an extension.
+    private mutating func countRepair() throws(HTTP1Error) {
+        repair = .malformedChunk
+        try countExtension()
     }
 
     private mutating func countExtension() throws(HTTP1Error) {

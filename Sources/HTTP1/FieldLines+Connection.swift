@@ -4,6 +4,7 @@ extension FieldLines {
     private static let connectionOptionCount = 64
 
     /// Limits the options in Connection, because forwarding compares every field name with every option.
+    @inline(__always)
     func requireFewConnectionOptions(sentBy sender: MessageSender) throws(HTTP1Error) {
         guard connection.optionCount <= FieldLines.connectionOptionCount else {
             throw HTTP1Error(

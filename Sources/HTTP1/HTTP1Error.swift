@@ -30,6 +30,21 @@ package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
         case chunkExtensionTooLong
         case trailersTooLarge
         case malformedTrailers
+
+        /// What was not clean in a response that was repaired, for a log.
+        package var deviation: String {
+            switch self {
+            case .bareLineFeed: "line feed without carriage return"
+            case .obsoleteFolding: "field value folded onto a second line"
+            case .malformedStatusLine, .unsupportedVersion: "malformed status-line"
+            case .malformedField: "malformed field line"
+            case .invalidContentLength: "malformed Content-Length"
+            case .invalidTransferEncoding, .unsupportedTransferEncoding: "malformed Transfer-Encoding"
+            case .conflictingFraming: "Transfer-Encoding with a Content-Length, or in HTTP/1.0"
+            case .malformedChunk: "malformed chunk header"
+            default: rawValue
+            }
+        }
     }
 
     package let code: Code

@@ -4,7 +4,7 @@
 package struct HeadLimits: Sendable {
     /// The request-line or status-line, without its CRLF. A longer request-line is answered with 414.
     package let requestLineBytes: Int
-    /// The whole head, including the start-line and the final empty line. A larger one is answered with 431.
+    /// The whole head, including the start-line and the final empty line. A larger request is answered with 431.
     package let headBytes: Int
     /// Field lines in a head, and in a trailer section. More are answered with 431.
     package let fieldCount: Int
@@ -14,6 +14,8 @@ package struct HeadLimits: Sendable {
     package let chunkExtensionBytes: Int
 
     package static let standard = HeadLimits()
+    /// Of responses: an origin may set many cookies, and no memory is reserved for what it does not send.
+    package static let response = HeadLimits(headBytes: 256 * 1024, fieldCount: 1_000)
 
     package init(
         requestLineBytes: Int = 16 * 1024, headBytes: Int = 64 * 1024, fieldCount: Int = 128,
@@ -25,5 +27,12 @@ package struct HeadLimits: Sendable {
         self.fieldCount = fieldCount
         self.trailerBytes = trailerBytes
         self.chunkExtensionBytes = chunkExtensionBytes
+    }
+
+    /// The same limits for a head that was repaired: it may be longer than it was, and have a line of ours.
+    func permitting(headBytes bytes: Int) -> HeadLimits {
+        HeadLimits(
+            requestLineBytes: requestLineBytes, headBytes: Swift.max(bytes, headBytes), fieldCount: fieldCount + 1,
+            trailerBytes: trailerBytes, chunkExtensionBytes: chunkExtensionBytes)
     }
 }

@@ -9,7 +9,13 @@ package struct ResponseHead: Sendable {
     /// Whether the origin keeps the connection open: HTTP/1.1 without `close`, HTTP/1.0 with `keep-alive` (RFC 9112
     /// §9.3). True even if the body ends with the connection.
     package let keepsAlive: Bool
+    /// Why the head that was received is not clean; nil if it is. This one is clean in any case. After a head that was
+    /// repaired, its connection serves no other exchange.
+    package let repair: HTTP1Error.Code?
     private let reasonRange: Range<Int>
+    /// What Content-Length and Transfer-Encoding say, unless ``hasFaultyFraming``.
+    private let declared: BodyFraming?
+    private let hasFaultyFraming: Bool
 
     /// The three digits of the status.
     var statusBytes: ArraySlice<UInt8> { fields.bytes[9..<12] }
@@ -31,58 +37,100 @@ package struct ResponseHead: Sendable {
     /// closed.
     package func framing(answering method: Method) throws(HTTP1Error) -> BodyFraming {
         if method == .connect, (200..<300).contains(status) { return .none }
-        let framing = try BodyFraming.declared(by: fields, version: version, sentBy: .origin) ?? .untilClose
+        if hasFaultyFraming { _ = try BodyFraming.declared(by: fields, version: version, sentBy: .origin) }
+        let framing = declared ?? .untilClose
         let hasBody = method != .head && !isInformational && status != 204 && status != 304
         return hasBody ? framing : .none
     }
 
-    /// Parses a head at the start of `bytes`; nil while it is incomplete. Every error is the origin's fault. There is
-    /// no fallback to HTTP/0.9.
+    /// Parses a head at the start of `bytes`; nil while it is incomplete. A head that is not clean is repaired, if all
+    /// readers agree about its end and its content (``HeadRepair``). Every error is the origin's fault. There is no
+    /// fallback to HTTP/0.9.
     package static func parse(
-        _ bytes: RawSpan, limits: HeadLimits = .standard
+        _ bytes: RawSpan, limits: HeadLimits = .response
     ) throws(HTTP1Error) -> Parsed<ResponseHead>? {
-        let head = bytes.extracting(0..<Swift.min(bytes.byteCount, limits.headBytes))
-        guard let line = try readStatusLine(in: head, limits: limits) else {
-            guard head.byteCount <= limits.requestLineBytes + 1 else { throw statusLineTooLong(limits) }
-            return nil
-        }
-        var position = line.end
-        var section = FieldLines.Section()
-        guard
-            try FieldLines.read(&section, in: head, from: &position, atMost: limits.fieldCount, sentBy: .origin)
-        else {
-            guard bytes.byteCount <= limits.headBytes else {
-                throw HTTP1Error(.headTooLarge, "head of more than \(limits.headBytes) bytes", sentBy: .origin)
+        try parse(bytes, limits, repairing: nil)
+    }
+
+    /// `repairing`: what was wrong with the head that was received. A head that is not clean is then refused.
+    private static func parse(
+        _ bytes: RawSpan, _ limits: HeadLimits, repairing repair: HTTP1Error.Code?
+    ) throws(HTTP1Error) -> Parsed<ResponseHead>? {
+        do throws(HTTP1Error) {
+            let head = bytes.extracting(0..<Swift.min(bytes.byteCount, limits.headBytes))
+            guard let line = try readStatusLine(in: head, limits: limits) else {
+                guard head.byteCount <= limits.requestLineBytes + 1 else { throw statusLineTooLong(limits) }
+                return nil
             }
-            return nil
+            var position = line.end
+            var section = FieldLines.Section()
+            guard
+                try FieldLines.read(&section, in: head, from: &position, atMost: limits.fieldCount, sentBy: .origin)
+            else {
+                guard bytes.byteCount <= limits.headBytes else {
+                    throw HTTP1Error(.headTooLarge, "head of more than \(limits.headBytes) bytes", sentBy: .origin)
+                }
+                return nil
+            }
+            let fields = FieldLines(bytes: head.copy(first: position), consume section)
+            return Parsed(head: try ResponseHead(line, fields, repair), consumedBytes: position)
+        } catch {
+            guard repair == nil, error.code != .headTooLarge, error.code != .tooManyFields else { throw error }
+            return try repaired(bytes, limits, after: error)
         }
-        let fields = FieldLines(bytes: head.copy(first: position), consume section)
-        return Parsed(head: try ResponseHead(line, fields), consumedBytes: position)
+    }
+
+    /// Parses a head that has been refused with `refusal`, repaired.
+    private static func repaired(
+        _ bytes: RawSpan, _ limits: HeadLimits, after refusal: HTTP1Error
+    ) throws(HTTP1Error) -> Parsed<ResponseHead>? {
+        guard let repaired = try HeadRepair.repair(bytes, limits: limits) else { return nil }
+        let size = repaired.clean.count
+        let parsed = try parse(
+            repaired.clean.span.bytes, limits.permitting(headBytes: size), repairing: refusal.code)
+        guard let parsed, parsed.consumedBytes == size else { throw refusal }
+        return Parsed(head: parsed.head, consumedBytes: repaired.consumedBytes)
     }
 
     /// The status in the status-line at the start of `bytes`, whatever is wrong with the rest of it and the fields; nil
     /// if the three digits are not there. For a head that ``parse(_:limits:)`` refuses, or that ends early: a
     /// response that cannot be used is a response.
     package static func status(atStartOf bytes: RawSpan) -> Int? {
-        guard bytes.byteCount >= 12, bytes.byte(8) == Octet.space else { return nil }
-        for position in 0..<5
-        where bytes.byte(position) != UInt8(truncatingIfNeeded: httpName >> (8 * position)) { return nil }
+        guard bytes.byteCount >= 12, bytes.matches("http/", at: 0..<5), bytes.byte(8) == Octet.space else { return nil }
+        var start = 8
+        while start < bytes.byteCount, bytes.byte(start) == Octet.space { start += 1 }
+        // Another digit may be still to come.
+        guard start + 3 < bytes.byteCount, !Octet.isDigit(bytes.byte(start + 3)) else { return nil }
+        return status(in: bytes, at: start)
+    }
+
+    /// The three digits at `start`, if they are a status.
+    @inline(__always)
+    static func status(in bytes: RawSpan, at start: Int) -> Int? {
         var status = 0
-        for position in 9..<12 {
+        for position in start..<start + 3 {
             guard Octet.isDigit(bytes.byte(position)) else { return nil }
             status = status * 10 + Int(bytes.byte(position) - 0x30)
         }
-        // Another digit may be still to come.
-        guard status >= 100, bytes.byteCount > 12, !Octet.isDigit(bytes.byte(12)) else { return nil }
-        return status
+        return status >= 100 ? status : nil
     }
 
-    private init(_ line: StatusLine, _ fields: FieldLines) throws(HTTP1Error) {
+    private init(_ line: StatusLine, _ fields: FieldLines, _ repair: HTTP1Error.Code?) throws(HTTP1Error) {
         status = line.status
         version = line.version
         reasonRange = line.reasonRange
         try fields.requireFewConnectionOptions(sentBy: .origin)
         keepsAlive = !fields.connection.closes && (line.version == .http11 || fields.connection.keepsAlive)
+        self.repair = repair
+        do throws(HTTP1Error) {
+            declared = try BodyFraming.declared(by: fields, version: line.version, sentBy: .origin)
+            hasFaultyFraming = false
+        } catch {
+            // What could not be repaired is refused by `framing(answering:)`, unless it frames nothing.
+            guard repair != nil else { throw error }
+            declared = nil
+            hasFaultyFraming = true
+        }
         self.fields = fields
     }
 
@@ -115,17 +163,14 @@ package struct ResponseHead: Sendable {
         guard lineEnd <= limits.requestLineBytes else { throw statusLineTooLong(limits) }
         guard lineEnd >= 12, head.byte(8) == Octet.space else { throw malformed }
         let version = try HTTPVersion(in: head, at: 0..<8, orElse: malformed)
-        var status = 0
-        for position in 9..<12 {
-            guard Octet.isDigit(head.byte(position)) else { throw malformed }
-            status = status * 10 + Int(head.byte(position) - 0x30)
+        guard let status = status(in: head, at: 9), lineEnd == 12 || head.byte(12) == Octet.space else {
+            throw malformed
         }
-        guard status >= 100, lineEnd == 12 || head.byte(12) == Octet.space else { throw malformed }
         return StatusLine(
             version: version, status: status, reasonRange: Swift.min(13, lineEnd)..<lineEnd, end: lineEnd + 2)
     }
 
-    private static func statusLineTooLong(_ limits: HeadLimits) -> HTTP1Error {
+    static func statusLineTooLong(_ limits: HeadLimits) -> HTTP1Error {
         HTTP1Error(.headTooLarge, "status-line of more than \(limits.requestLineBytes) bytes", sentBy: .origin)
     }
 }

@@ -20,6 +20,7 @@ package final class MessageInput {
     /// Nil instead of an empty buffer, which would keep the memory of the last read alive.
     @exclusivity(unchecked) private var bytes: ByteBuffer?
     @exclusivity(unchecked) private var decoder: BodyDecoder
+    @exclusivity(unchecked) private var search = LongHeadSearch()
     /// The content has been read to its end, which may not have been reported yet.
     private var isAtEnd = false
     private let sender: MessageSender
@@ -65,7 +66,10 @@ package final class MessageInput {
 
     /// Nil as long as the head is incomplete.
     package func nextResponse() throws(HTTP1Error) -> ResponseHead? {
-        guard let bytes, let parsed = try ResponseHead.parse(bytes.readableBytesSpan) else { return nil }
+        guard let bytes, search.mayEnd(in: bytes.readableBytesSpan),
+            let parsed = try ResponseHead.parse(bytes.readableBytesSpan)
+        else { return nil }
+        search = LongHeadSearch()
         if wipesHeads { bytes.wipe(next: parsed.consumedBytes) }
         skip(parsed.consumedBytes)
         return parsed.head
@@ -107,6 +111,9 @@ package final class MessageInput {
     ) throws(HTTP1Error) -> (BodyPiece, isWhole: Bool) {
         (try decoder.next(bytes.readableBytesSpan, from: &offset), decoder.isComplete)
     }
+
+    /// What was wrong with the framing of the content, and was read nevertheless.
+    package var repair: HTTP1Error.Code? { decoder.repair }
 
     /// The connection ended. Whether the content is complete.
     package func endsBody() -> Bool { decoder.inputEnded() }

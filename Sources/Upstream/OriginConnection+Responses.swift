@@ -42,7 +42,9 @@ extension OriginConnection {
     private func nextHead() throws(HTTP1Error) -> ResponseHead? {
         guard input.byteCount > 0 else { return nil }
         bytesOfResponse = true
-        return try input.nextResponse()
+        guard let head = try input.nextResponse() else { return nil }
+        if let repair = head.repair { noteRepair(repair) }
+        return head
     }
 
     private func beginBody(of head: borrowing ResponseHead) throws(HTTP1Error) -> ContentEnd {
@@ -64,6 +66,7 @@ extension OriginConnection {
             return false
         case .end(let trailers):
             if input.byteCount > 0 { keepsAlive = false }
+            if let repair = input.repair { noteRepair(repair) }
             phase = .idle
             delegate?.originResponseEnded(trailers: trailers)
             return true

@@ -10,8 +10,8 @@ import CountersignTLS
 /// One HTTP/1.1 connection to an origin, with or without TLS. It sends requests and receives one response at a time.
 ///
 /// Owned by its event loop. Only the exchange that has leased it, its ``delegate``, may write to it. A connection on
-/// which anything unexpected has happened (bytes after a response, an error, a request that was not completed) is never
-/// reused.
+/// which anything unexpected has happened (bytes after a response, an error, a request that was not completed, a
+/// response that had to be repaired) is never reused.
 package final class OriginConnection: OriginStream, ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
@@ -81,6 +81,13 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package private(set) var shownIdentity: Identity?
     /// A client identity was shown to the origin at some time, so that the connection acts for a person.
     package var hasShownIdentity: Bool { storedHasShownIdentity }
+    /// Why a response on the connection was not clean, and was repaired; nil if all were clean.
+    package var repair: HTTP1Error.Code? { storedRepair }
+    /// A handshake that authenticates the connection, and has not ended yet, goes on even after a repaired response.
+    package var carriesHandshake: Bool {
+        get { storedCarriesHandshake }
+        set { storedCarriesHandshake = newValue }
+    }
     /// The number of requests that the connection has carried.
     package var requestCount: Int { storedRequestCount }
     package var requestIsWhole: Bool { outgoing.isWhole }
@@ -93,6 +100,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     private var storedIsPersistentlyAuthenticated = false
     private var storedCertificateChecks: ThreeChecks?
     private var storedHasShownIdentity = false
+    private var storedRepair: HTTP1Error.Code?
+    private var storedCarriesHandshake = false
     private var storedRequestCount = 0
     private var storedIsWritable = true
 
@@ -140,6 +149,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// Whether another exchange may lease the connection: nothing is pending, and nothing unexpected has happened.
     package var isReusable: Bool {
         guard case .idle = phase else { return false }
+        guard storedRepair == nil || storedCarriesHandshake else { return false }
         return keepsAlive && outgoing.isWhole && !inputEnded && input.byteCount == 0 && context != nil
     }
 
@@ -156,6 +166,9 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
 
     /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has chosen it; nil without TLS.
     package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
+
+    /// A response was not clean.
+    func noteRepair(_ repair: HTTP1Error.Code) { storedRepair = repair }
 
     // MARK: Requests
 

@@ -20,10 +20,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("Content-Length: 5, 5\r\n", HTTP1Error.Code.invalidContentLength, 400),
-        ("Content-Length: 5\r\nContent-Length: 5\r\n", .invalidContentLength, 400),
-        ("Content-Length: 5\r\nContent-Length: 6\r\n", .invalidContentLength, 400),
-        ("Content-Length: 5\r\nContent-Length: 5\r\nContent-Length: 5\r\n", .invalidContentLength, 400),
+        ("Content-Length: 5\r\nContent-Length: 6\r\n", HTTP1Error.Code.invalidContentLength, 400),
         ("Content-Length:\r\n", .invalidContentLength, 400),
         ("Content-Length: +5\r\n", .invalidContentLength, 400),
         ("Content-Length: -5\r\n", .invalidContentLength, 400),
@@ -36,29 +33,16 @@ import Testing
         ("Content-Length: 5;\r\n", .invalidContentLength, 400),
         ("Content-Length: \u{A0}5\r\n", .invalidContentLength, 400),
         ("Content-Length: \u{B2}\r\n", .invalidContentLength, 400),
-        ("Content-Length: 5\t\r\n", .invalidContentLength, 400),
-        ("Content-Length:\t5\r\n", .invalidContentLength, 400),
         ("Transfer-Encoding: chunked\t\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding:\tchunked\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: gzip\r\nTransfer-Encoding:\tchunked\r\n", .invalidTransferEncoding, 400),
-        ("Content-Length: 010\r\n", .invalidContentLength, 400),
-        ("Content-Length: 00\r\n", .invalidContentLength, 400),
         ("Content-Length: 9223372036854775808\r\n", .invalidContentLength, 400),
         ("Content-Length: 9999999999999999999\r\n", .invalidContentLength, 400),
         ("Content-Length: 18446744073709551616\r\n", .invalidContentLength, 400),
         ("Content-Length: 18446744073709551621\r\n", .invalidContentLength, 400),
-        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", .conflictingFraming, 400),
-        ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", .conflictingFraming, 400),
-        ("Transfer-Encoding:\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: ,chunked\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: chunked,\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: , chunked\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: chunked, chunked\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: chunked, gzip\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", .invalidTransferEncoding, 400),
-        ("Transfer-Encoding: identity\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: xchunked\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: chunked;q=1\r\n", .invalidTransferEncoding, 400),
         ("Transfer-Encoding: chunked foo\r\n", .invalidTransferEncoding, 400),
@@ -80,11 +64,35 @@ import Testing
         #expect(responseError?.sender == .origin)
     }
 
-    @Test func transferEncodingInHTTP10IsRefused() throws {
+    /// A response with such framing is repaired.
+    @Test(arguments: [
+        ("Content-Length: 5, 5\r\n", HTTP1Error.Code.invalidContentLength, 400),
+        ("Content-Length: 5\r\nContent-Length: 5\r\n", .invalidContentLength, 400),
+        ("Content-Length: 5\r\nContent-Length: 5\r\nContent-Length: 5\r\n", .invalidContentLength, 400),
+        ("Content-Length: 5\t\r\n", .invalidContentLength, 400),
+        ("Content-Length:\t5\r\n", .invalidContentLength, 400),
+        ("Content-Length: 010\r\n", .invalidContentLength, 400),
+        ("Content-Length: 00\r\n", .invalidContentLength, 400),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", .conflictingFraming, 400),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", .conflictingFraming, 400),
+        ("Transfer-Encoding:\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: ,chunked\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: chunked,\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: , chunked\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", .invalidTransferEncoding, 400),
+        ("Transfer-Encoding: identity\r\n", .invalidTransferEncoding, 400),
+    ])
+    func requestsWithFramingToRepairAreRefused(lines: String, code: HTTP1Error.Code, status: Int) throws {
+        let fault = requestError("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n")
+        #expect(fault?.code == code)
+        #expect(fault?.statusHint == status)
+        #expect(try readResponse("HTTP/1.1 200 OK\r\n\(lines)\r\n")?.head.repair == code)
+    }
+
+    @Test func transferEncodingInHTTP10IsRefusedInRequests() throws {
         #expect(
             requestError("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n")?.code == .conflictingFraming)
-        let response = try #require(try readResponse("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?.head)
-        #expect(throws: HTTP1Error.self) { try response.framing(answering: .get) }
     }
 
     @Test(arguments: [
@@ -100,7 +108,7 @@ import Testing
 
     @Test(arguments: [(200, Method.head), (103, .get), (204, .get), (304, .get)])
     func invalidFramingIsRefusedEvenWithoutABody(status: Int, method: Method) throws {
-        for lines in ["Content-Length: 5, 6\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"] {
+        for lines in ["Content-Length: 5, 6\r\n", "Transfer-Encoding: gzip, chunked\r\n"] {
             let response = try #require(try readResponse("HTTP/1.1 \(status) X\r\n\(lines)\r\n")?.head)
             #expect(throws: HTTP1Error.self) { try response.framing(answering: method) }
         }

@@ -18,6 +18,11 @@ import Testing
         #expect(standard.fieldCount == 128)
         #expect(standard.trailerBytes == 8_192)
         #expect(standard.chunkExtensionBytes == 256)
+        let response = HeadLimits.response
+        #expect(response.requestLineBytes == 16_384)
+        #expect(response.headBytes == 262_144)
+        #expect(response.fieldCount == 1_000)
+        #expect(response.trailerBytes == 8_192)
     }
 
     @Test func requestLineLimitIsInclusiveAndMoreIs414() throws {
@@ -63,6 +68,32 @@ import Testing
         let fitting = start + String(repeating: "b", count: 120 - 4 - start.utf8.count)
         #expect(try readResponse(fitting + "\r\n\r\n", limits: limits)?.consumedBytes == 120)
         #expect(responseError(fitting + "b\r\n\r\n", limits: limits)?.code == .headTooLarge)
+    }
+
+    /// A head that is repaired has the same limits, at which it is not refused for what the repair adds.
+    @Test(arguments: ["\r\n", "\n"]) func responsesMayHaveManyFields(lineEnd: String) throws {
+        let fields = String(repeating: "Set-Cookie: a=b" + lineEnd, count: 999)
+        let start = "HTTP/1.1 200 OK" + lineEnd + fields
+        let parsed = try #require(try readResponse(start + "x:y" + lineEnd + lineEnd))
+        #expect(parsed.head.fields.lines.count == 1_000)
+        #expect(parsed.head.repair == (lineEnd == "\n" ? .bareLineFeed : nil))
+        #expect(responseError(start + "x:y" + lineEnd + "x:y" + lineEnd)?.code == .tooManyFields)
+        let rest = 262_144 - octets("HTTP/1.1 200 OK" + lineEnd + "X: " + lineEnd + lineEnd).count
+        let long = "HTTP/1.1 200 OK" + lineEnd + "X: " + String(repeating: "a", count: rest)
+        #expect(try readResponse(long + lineEnd + lineEnd)?.consumedBytes == 262_144)
+        #expect(responseError(long + "a" + lineEnd + lineEnd)?.code == .headTooLarge)
+    }
+
+    @Test func aLongHeadIsParsedAgainOnlyWhenAnotherLineHasEnded() {
+        var search = LongHeadSearch()
+        var bytes = octets("HTTP/1.1 200 OK\r\nX: ")
+        func mayEnd(after more: String) -> Bool {
+            bytes += octets(more)
+            return search.mayEnd(in: bytes.span.bytes)
+        }
+        for more in ["", "a", String(repeating: "b", count: 65_536)] { #expect(mayEnd(after: more)) }
+        for more in ["", "c", "d\r"] { #expect(!mayEnd(after: more)) }
+        for more in ["\n", "Y\n", "\n", String(repeating: "e", count: 262_144)] { #expect(mayEnd(after: more)) }
     }
 
     @Test func connectionOptionsAreLimited() throws {

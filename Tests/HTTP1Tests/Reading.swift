@@ -12,7 +12,7 @@ func readRequest(_ text: String, limits: HeadLimits = .standard) throws(HTTP1Err
     try RequestHead.parse(octets(text).span.bytes, limits: limits)
 }
 
-func readResponse(_ text: String, limits: HeadLimits = .standard) throws(HTTP1Error) -> Parsed<ResponseHead>? {
+func readResponse(_ text: String, limits: HeadLimits = .response) throws(HTTP1Error) -> Parsed<ResponseHead>? {
     try ResponseHead.parse(octets(text).span.bytes, limits: limits)
 }
 
@@ -26,7 +26,7 @@ func requestError(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error?
     }
 }
 
-func responseError(_ text: String, limits: HeadLimits = .standard) -> HTTP1Error? {
+func responseError(_ text: String, limits: HeadLimits = .response) -> HTTP1Error? {
     do throws(HTTP1Error) {
         _ = try readResponse(text, limits: limits)
         return nil
@@ -41,13 +41,15 @@ struct DecodedBody: Equatable {
     var trailers: [String] = []
     var isComplete = false
     var consumedBytes = 0
+    var repair: HTTP1Error.Code?
 }
 
 /// Decodes `text` in pieces of `step` octets.
 func decode(
-    _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard
+    _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard,
+    sentBy sender: MessageSender = .client
 ) throws(HTTP1Error) -> DecodedBody {
-    var decoder = BodyDecoder(framing, limits: limits, sentBy: .client)
+    var decoder = BodyDecoder(framing, limits: limits, sentBy: sender)
     let input = octets(text)
     var body = DecodedBody()
     var start = 0
@@ -63,6 +65,7 @@ func decode(
             case .end(let trailers):
                 body.trailers = trailers.map { fields in fields.lines.map { fields.name(of: $0) } } ?? []
                 body.isComplete = true
+                body.repair = decoder.repair
                 body.consumedBytes = start + offset
                 return body
             }
@@ -74,10 +77,11 @@ func decode(
 }
 
 func bodyError(
-    _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard
+    _ text: String, as framing: BodyFraming, step: Int = .max, limits: HeadLimits = .standard,
+    sentBy sender: MessageSender = .client
 ) -> HTTP1Error.Code? {
     do throws(HTTP1Error) {
-        _ = try decode(text, as: framing, step: step, limits: limits)
+        _ = try decode(text, as: framing, step: step, limits: limits, sentBy: sender)
         return nil
     } catch {
         return error.code

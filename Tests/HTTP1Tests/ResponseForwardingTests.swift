@@ -95,8 +95,10 @@ import Testing
         (304, "content-length:5\r\n", "content-length:5\r\n"),
         (204, "Content-Length: 5\r\n", ""),
         (103, "Content-Length: 5\r\n", ""),
-        (200, "Content-Length: 5, 5\r\n", ""),
-        (200, "Content-Length: 5\r\nContent-Length: 5\r\n", ""),
+        (200, "Content-Length: 5, 5\r\n", "Content-Length: 5\r\n"),
+        (200, "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5\r\n"),
+        (200, "Content-Length: 5, 6\r\n", ""),
+        (200, "Content-Length: 5\r\nContent-Length: 6\r\n", ""),
         (200, "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", ""),
         (200, "Transfer-Encoding: chunked\r\n", ""),
     ])

@@ -18,6 +18,7 @@ import Testing
         #expect(parsed.head.status == status)
         #expect(parsed.head.reason == reason)
         #expect(text(parsed.head.fields.bytes) == response)
+        #expect(parsed.head.repair == nil)
     }
 
     @Test func everyPrefixIsIncomplete() throws {
@@ -37,20 +38,15 @@ import Testing
         ("HTTP/1.1 20x OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 2000 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 099 OK\r\n\r\n", .malformedStatusLine),
-        ("HTTP/1.1  200 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1\t200 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/11 200 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/2.0 200 OK\r\n\r\n", .unsupportedVersion),
         ("HTTP/0.9 200 OK\r\n\r\n", .unsupportedVersion),
-        ("HTTP/1.1 200 OK\n\r\n", .bareLineFeed),
         ("HTTP/1.1 200 O\rK\r\n\r\n", .bareCarriageReturn),
         ("HTTP/1.1 200 O\u{0}K\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 200 OK\r\n X: a\r\n\r\n", .malformedField),
-        ("HTTP/1.1 200 OK\r\nX : a\r\n\r\n", .malformedField),
         ("HTTP/1.1 200 OK\r\n: a\r\n\r\n", .malformedField),
-        ("HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n", .obsoleteFolding),
         ("HTTP/1.1 200 OK\r\nX: a\u{0}\r\n\r\n", .malformedField),
-        ("HTTP/1.1 200 OK\r\nX: a\n\r\n", .bareLineFeed),
     ])
     func ambiguityIsBlamedOnTheOrigin(response: String, code: HTTP1Error.Code) {
         let fault = responseError(response)

@@ -105,6 +105,30 @@ import Testing
         #expect(client.state == (isReusable ? .idle : .failed))
     }
 
+    /// The rest of a handshake may go on behind it, and nothing else.
+    @Test(arguments: [
+        "HTTP/1.1 407 x\nProxy-Authenticate: NTLM\nContent-Length: 2\n\nno",
+        "HTTP/1.1 407 x\r\nProxy-Authenticate:\r\n NTLM\r\nContent-Length: 2, 2\r\n\r\nno",
+        "HTTP/1.1 407 x\r\nProxy-Authenticate: NTLM\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\nno\n0\n\n",
+        "HTTP/1.1 100 x\n\nHTTP/1.1 407 x\r\nProxy-Authenticate: NTLM\r\nContent-Length: 2\r\n\r\nno",
+    ])
+    func aRepairedResponseIsReadAndItsConnectionIsNotReused(text: String) throws {
+        var client = waiting()
+        guard case .responded(let response) = try respond(&client, text) else {
+            return #expect(Bool(false), "no response")
+        }
+        #expect(response.challengeFields == ["NTLM"] && response.body == Array("no".utf8))
+        #expect(!response.isReusable && client.hasRepaired)
+        #expect(client.state == .idle)
+        client.requestSent()
+        #expect(
+            try respond(&client, "HTTP/1.1 200 OK\n\n\u{16}") == .opened(head: opened().fields, rest: [0x16]))
+    }
+
+    private func opened() throws -> ResponseHead {
+        try #require(try ResponseHead.parse(Array("HTTP/1.1 200 OK\r\n\r\n".utf8).span.bytes)).head
+    }
+
     @Test func theEndOfTheConnectionEndsAResponseWithoutLength() throws {
         var client = waiting()
         #expect(try respond(&client, "HTTP/1.1 502 Bad Gateway\r\n\r\nno route") == .needMore)
@@ -136,10 +160,10 @@ import Testing
     }
 
     @Test(arguments: [
-        "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 200 OK\n\n", "HTTP/1.1 101 x\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 200 OK\nX\n\n", "HTTP/1.1 101 x\r\n\r\n",
         "HTTP/1.1 407 x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "HTTP/1.1 407 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "HTTP/1.1 407 x\r\nX: " + String(repeating: "a", count: 70_000),
+        "HTTP/1.1 407 x\r\nX: " + String(repeating: "a", count: 270_000),
     ])
     func nonsenseIsAnErrorThatNamesTheParent(text: String) {
         var client = waiting()

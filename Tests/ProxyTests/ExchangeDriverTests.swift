@@ -391,7 +391,7 @@ import Testing
     }
 
     static let faults: [(String, String)] = [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "502"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "502"),
         ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "502"),
         ("SSH-2.0-x\r\n", "502"),
     ]

@@ -71,6 +71,30 @@ import Testing
         #expect(stage.channels.count == 2)
     }
 
+    /// A response that had to be repaired.
+    @Test func aChallengeThatIsNotCleanIsAnsweredOnAnotherConnection() throws {
+        let stage = try Self.stage()
+        _ = try stage.sent()
+        try stage.receive("HTTP/1.1 407 no\nProxy-Authenticate: Basic realm=\"p\"\nContent-Length: 0\n\n")
+        #expect(stage.channels.count == 2)
+        #expect(try stage.sent().contains(Self.answered))
+        try stage.receive("HTTP/1.1 200 OK\n\n")
+        #expect(stage.isOpen)
+    }
+
+    @Test func aHandshakeOfNTLMEndsOnItsConnectionThoughNothingIsClean() throws {
+        let stage = try ParentStage(.http, ParentStage.policy("answer=ntlm plaintext=yes"))
+        stage.open()
+        _ = try stage.sent()
+        for (token, connections) in [("NTLM", 2), ("NTLM \(RepairedResponseTests.challenge)", 2)] {
+            try stage.receive("HTTP/1.1 407 no\nProxy-Authenticate: \(token)\nContent-Length: 0\n\n")
+            #expect(stage.channels.count == connections)
+            #expect(try stage.sent().contains("\r\nProxy-Authorization: NTLM "))
+        }
+        try stage.receive("HTTP/1.1 200 OK\n\n")
+        #expect(stage.isOpen)
+    }
+
     @Test func aParentThatSpeaksBeforeItIsAskedIsRefused() throws {
         let stage = try Self.stage()
         #expect(stage.breaker.request(Self.key, for: .unknown) {} == .go)

@@ -121,6 +121,44 @@ private final class Wire {
         #expect(wire.listener.content == "xx")
     }
 
+    static let repaired: [(String, HTTP1Error.Code)] = [
+        ("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", .bareLineFeed),
+        ("HTTP/1.1 103 x\n\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", .bareLineFeed),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0\r\n\r\n", .malformedChunk),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\n\n", .bareLineFeed),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\nhello", .invalidContentLength),
+    ]
+
+    /// The rest of a handshake may go on behind it.
+    @Test(arguments: repaired) func aRepairedResponseEndsTheUseOfItsConnection(
+        _ response: String, _ repair: HTTP1Error.Code
+    ) throws {
+        let wire = try Wire()
+        for _ in 1...2 {
+            wire.send()
+            for octet in response.utf8 { try wire.origin(String(decoding: [octet], as: UTF8.self)) }
+            #expect(wire.connection.repair == repair)
+            #expect(!wire.connection.isReusable)
+            wire.connection.carriesHandshake = true
+            #expect(wire.connection.isReusable)
+            wire.connection.carriesHandshake = false
+        }
+        #expect(wire.listener.content == "hellohello" && wire.listener.ends == 2)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 0\nConnection: close\n\n",
+    ])
+    func noHandshakeGoesOnBehindAResponseThatEndsTheConnection(response: String) throws {
+        let wire = try Wire()
+        wire.send()
+        try wire.origin(response)
+        #expect(wire.listener.ends == 1)
+        wire.connection.carriesHandshake = true
+        #expect(!wire.connection.isReusable)
+    }
+
     @Test func unsolicitedBytesCloseTheConnection() throws {
         let wire = try Wire()
         try wire.origin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -208,10 +246,10 @@ private final class Wire {
     }
 
     @Test(arguments: [
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA b: c\r\n\r\n",
         "hello\r\n",
     ]) func malformedResponseClosesTheConnection(_ text: String) throws {
         let wire = try Wire()

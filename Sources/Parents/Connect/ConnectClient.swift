@@ -47,6 +47,9 @@ package struct ConnectClient: Sendable {
     private var framing = BodyFraming.none
     private var decoder = BodyDecoder(.none)
     private var body: [UInt8] = []
+    private var search = LongHeadSearch()
+    /// A response was not clean, and was repaired. The connection carries only a handshake that authenticates it.
+    package private(set) var hasRepaired = false
 
     package init(parent: ParentProxy, to host: HostName, port: UInt16, via: String) {
         precondition(!parent.kind.isSOCKS, "the parent does not speak HTTP")
@@ -97,13 +100,17 @@ package struct ConnectClient: Sendable {
         while true {
             let parsed: Parsed<ResponseHead>
             do throws(HTTP1Error) {
-                guard let found = try ResponseHead.parse(buffer.span.bytes) else { return .needMore }
+                let input = buffer
+                guard search.mayEnd(in: input.span.bytes), let found = try ResponseHead.parse(input.span.bytes)
+                else { return .needMore }
+                search = LongHeadSearch()
                 parsed = found
                 framing = try parsed.head.framing(answering: .connect)
             } catch {
                 throw fault("not an HTTP response to CONNECT: \(error.detail)")
             }
             buffer.removeFirst(parsed.consumedBytes)
+            if parsed.head.repair != nil { hasRepaired = true }
             let status = parsed.head.status
             if status == 101 { throw fault("it switches the protocol of a CONNECT") }
             if parsed.head.isInformational {
@@ -151,12 +158,14 @@ package struct ConnectClient: Sendable {
 
     /// More bytes after the response would be read as the next one, so the connection is not reused then.
     private mutating func finished(_ head: ResponseHead, isCut: Bool = false) -> ConnectResponse {
-        let isReusable = !isCut && head.keepsAlive && !framing.endsConnection && buffer.isEmpty
-        state = isReusable ? .idle : .failed
+        if decoder.repair != nil { hasRepaired = true }
+        let continues = !isCut && head.keepsAlive && !framing.endsConnection && buffer.isEmpty
+        state = continues ? .idle : .failed
         buffer = []
         defer { body = [] }
         return ConnectResponse(
-            status: head.status, reason: head.reason, fields: head.fields, body: body, isReusable: isReusable)
+            status: head.status, reason: head.reason, fields: head.fields, body: body,
+            isReusable: continues && !hasRepaired)
     }
 
     private func fault(_ reason: String) -> ParentsError {
@@ -172,7 +181,7 @@ package struct ConnectResponse: Equatable, Sendable {
     package let fields: FieldLines
     /// Without transfer coding, at most ``ConnectClient/maximumBodyBytes``.
     package let body: [UInt8]
-    /// Whether the same connection accepts another request.
+    /// Whether the same connection accepts another request, and not only the rest of a handshake.
     package let isReusable: Bool
 
     /// Whether the parent challenges, for an exchange with the source `parentProxy`.

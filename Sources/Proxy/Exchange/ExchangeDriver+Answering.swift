@@ -136,7 +136,9 @@ extension ExchangeDriver {
     func computeToken(_ request: TokenRequest) {
         guard request.step == .open else { return take(request.step) }
         // Without a ticket, the challenge is handed back, however long it is. So the rest of it is not read before.
-        if request.offer.authenticator.usesTicket, case .deciding = mode, delivery.buffered != nil, let connection {
+        if request.offer.authenticator.usesTicket, case .deciding = mode, delivery.buffered != nil, let connection,
+            connection.repair == nil
+        {
             connection.pauseReading()
             return openDialogue(request)
         }

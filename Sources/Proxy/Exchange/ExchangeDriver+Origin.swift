@@ -9,6 +9,7 @@ import NIOCore
 extension ExchangeDriver: OriginStreamDelegate {
     func originResponded(_ response: consuming ResponseHead, content: ContentEnd) {
         lastProgress = services.now
+        if let repair = response.repair { record.repaired(repair) }
         if response.isInformational { return informational(response) }
         guard case .waiting = mode, !repeatsWithoutExpectation(response) else { return }
         mode = .deciding
@@ -256,6 +257,11 @@ extension ExchangeDriver: OriginStreamDelegate {
     /// Returns the connection to the pool. One that is authenticated for a person stays with this client.
     private func returnConnection() {
         guard let connection = acquisition.release() else { return }
+        if let repair = connection.repair {
+            record.repaired(repair)
+            // The client's own handshake goes on with its next request.
+            connection.carriesHandshake = clientBindsConnection && record.status == 401
+        }
         // Without the certificate that it did not get, the origin may refuse what others are permitted.
         if foreignCause?.hasDeclinedIdentity == true, !clientBindsConnection { return connection.close() }
         let isPersonal =

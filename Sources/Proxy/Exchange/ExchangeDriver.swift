@@ -298,6 +298,7 @@ final class ExchangeDriver {
         mode = .preparing
         // Reading pauses while a decision is awaited, also if the whole response is here.
         connection?.resumeReading()
+        connection?.carriesHandshake = exchange.requiresSameConnection
         if let connection, connection.isReusable {
             guard parentHasRefusedContent else { return perform(step, on: connection) }
             dropConnection()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignHTTP1
 import CountersignUpstream
 
 /// The access-log entry of one exchange, filled in while the exchange runs.
@@ -22,6 +23,9 @@ struct ExchangeRecord {
     mutating func responded(_ status: Int) { outcome.status = status }
 
     mutating func explain(_ reason: String?) { outcome.reason = reason }
+
+    /// A response of the origin was not clean.
+    mutating func repaired(_ repair: HTTP1Error.Code) { outcome.repair = repair }
 
     mutating func delivered(byteCount: Int) { outcome.bytes += byteCount }
 

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
+import CountersignHTTP1
 import CountersignSitePolicy
 import CountersignUpstream
 import Glibc
@@ -49,6 +50,8 @@ package final class AccessLog: Sendable {
         private(set) var revocation: String?
         /// Why a challenge was not answered, or why the proxy generated the response.
         var reason: String?
+        /// Why a response of the origin was not clean, and was repaired. Logged as part of ``reason``.
+        var repair: HTTP1Error.Code?
         var rounds = 0
         var status = 0
         /// Bytes of the body sent to the client.
@@ -72,8 +75,10 @@ package final class AccessLog: Sendable {
         }
 
         fileprivate var allReasons: String? {
-            guard let trustReason, !trustReason.isEmpty else { return reason }
-            return [reason, trustReason].compactMap(\.self).joined(separator: "; ")
+            guard trustReason != nil || repair != nil else { return reason }
+            let repaired = repair.map { "the response was repaired: \($0.deviation)" }
+            let reasons = [reason, trustReason, repaired].compactMap(\.self).filter { !$0.isEmpty }
+            return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
         }
     }
 

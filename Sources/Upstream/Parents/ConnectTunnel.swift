@@ -159,19 +159,22 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         guard chain != nil else { return }
         switch answer {
         case .send(let field, let onSameConnection):
-            if canSend { return send(field) }
+            if canSend(continuing: onSameConnection) { return send(field) }
             guard !onSameConnection else {
                 return refuse("it closed the connection in the middle of an authentication", response)
             }
             connectAgain(.send(field))
         case .openDialogue:
-            if canSend { return tunnel.answerer.openDialogue { self.perform($0, after: response) } }
+            if canSend(continuing: false) { return tunnel.answerer.openDialogue { self.perform($0, after: response) } }
             connectAgain(.openDialogue)
         case .giveUp(let reason): refuse(reason, response)
         }
     }
 
-    private var canSend: Bool { client.state == .idle && !hasEnded }
+    /// `continuing`: the request continues a handshake, which authenticates the connection.
+    private func canSend(continuing: Bool) -> Bool {
+        client.state == .idle && !hasEnded && (continuing || !client.hasRepaired)
+    }
 
     private func connectAgain(_ next: ConnectTunnel.Next) {
         tunnel.next = next

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The framing fields of a response whose head is repaired (RFC 9112 §6.3).
+///
+/// Content-Length may be repeated with equal values, and have leading zeros. In Transfer-Encoding, `identity` and empty
+/// elements mean nothing. `chunked` alone takes precedence over Content-Length, and is read in HTTP/1.0 too, but no
+/// other message is then read from the connection: another reader may have found another end. Anything else is passed
+/// on as it is, for the parser to refuse.
+struct FramingRepair {
+    var isHTTP10 = false
+    private var lengths: [Range<Int>] = []
+    private var encodings: [Range<Int>] = []
+
+    /// The value of another line of Content-Length or Transfer-Encoding.
+    mutating func note(_ name: FieldName, _ value: Range<Int>) {
+        if name == .contentLength { lengths.append(value) } else { encodings.append(value) }
+    }
+
+    /// Only HTTP/1.1 defines Transfer-Encoding.
+    func requiresHTTP11(_ head: RawSpan) -> Bool { isHTTP10 && !codings(head).isEmpty }
+
+    func write(_ head: RawSpan, to clean: inout [UInt8]) {
+        let codings = codings(head)
+        let length = length(head)
+        let isChunked = codings.count == 1 && head.matches("chunked", at: codings[0])
+        for (index, coding) in codings.enumerated() {
+            clean += (index == 0 ? "Transfer-Encoding: " : ", ").utf8
+            clean.append(head, coding)
+        }
+        if !codings.isEmpty { clean.appendLineEnd() }
+        if let length {
+            if !isChunked { clean += "Content-Length: \(length)\r\n".utf8 }
+        } else {
+            for value in lengths {
+                clean += "Content-Length:".utf8
+                clean.append(head, value)
+                clean.appendLineEnd()
+            }
+        }
+        let isAmbiguous = !encodings.isEmpty && (isHTTP10 || !lengths.isEmpty)
+        if isAmbiguous { clean += "Connection: close\r\n".utf8 }
+    }
+
+    /// The transfer codings, except `identity`.
+    private func codings(_ head: RawSpan) -> [Range<Int>] {
+        var codings: [Range<Int>] = []
+        for value in encodings {
+            forEachElement(head, value, isBlank: { $0 == Octet.space }) { element in
+                if !element.isEmpty, !head.matches("identity", at: element) { codings.append(element) }
+            }
+        }
+        return codings
+    }
+
+    /// The only length; nil if there is none, if two differ, or if one is no number below 2^63.
+    private func length(_ head: RawSpan) -> UInt64? {
+        var length: UInt64?
+        var isValid = true
+        for value in lengths {
+            forEachElement(head, value, isBlank: Octet.isWhitespace) { element in
+                let number = FramingFields.decimal(head, withoutZeros(head, element))
+                isValid = isValid && number != nil && (length == nil || length == number)
+                length = number
+            }
+        }
+        return isValid ? length : nil
+    }
+
+    /// `digits` without leading zeros, but with the last one.
+    private func withoutZeros(_ head: RawSpan, _ digits: Range<Int>) -> Range<Int> {
+        var start = digits.lowerBound
+        while start < digits.upperBound - 1, head.byte(start) == 0x30 { start += 1 }
+        return start..<digits.upperBound
+    }
+
+    /// Visits the elements of a comma-separated list, empty ones included.
+    private func forEachElement(
+        _ head: RawSpan, _ value: Range<Int>, isBlank: (UInt8) -> Bool, _ visit: (Range<Int>) -> Void
+    ) {
+        var start = value.lowerBound
+        while true {
+            var end = start
+            while end < value.upperBound, head.byte(end) != Octet.comma { end += 1 }
+            var (lower, upper) = (start, end)
+            while lower < upper, isBlank(head.byte(lower)) { lower += 1 }
+            while lower < upper, isBlank(head.byte(upper - 1)) { upper -= 1 }
+            visit(lower..<upper)
+            guard end < value.upperBound else { return }
+            start = end + 1
+        }
+    }
+}
