@@ -13,7 +13,9 @@ import CountersignSPNEGO
 ///                   ←  (SPNEGO only: accept-completed)  → conclude()
 ///
 /// Each method is called once, in this order. After an error, only `negotiate()` may be called, which starts a new
-/// dialogue. LM, NTLMv1, anonymous log-on, datagrams, and sealing of messages are not implemented.
+/// dialogue. LM, NTLMv1, anonymous log-on, datagrams, sealing of messages, and signing without extended session
+/// security are not implemented. Whatever the server's message lacks, the response is NTLMv2 with our three pairs: a
+/// message without target info, or with fewer flags, may come from a man in the middle.
 package struct NTLMContext: Sendable {
     /// The encoding of the messages.
     package enum Framing: Sendable {
@@ -34,6 +36,9 @@ package struct NTLMContext: Sendable {
     private struct Session: Sendable {
         let flags: NegotiateFlags
         let exportedSessionKey: Secret
+
+        /// Whether ``SessionSecurity`` can sign.
+        var signs: Bool { flags.isSuperset(of: [.sign, .extendedSessionSecurity]) }
     }
 
     private let account: AccountName
@@ -136,6 +141,7 @@ package struct NTLMContext: Sendable {
             return isComplete ? nil : "it did not complete the negotiation"
         }
         guard mic.count == MIC.lengthBytes else { return "its mechListMIC has \(mic.count) bytes" }
+        guard session.signs else { return "it granted no extended session security to sign with" }
         guard mic == Self.mechListMIC(session: session, direction: .serverToClient) else {
             throw NTLMError(.wrongMIC, "the server's mechListMIC does not fit the session key")
         }
@@ -151,6 +157,8 @@ package struct NTLMContext: Sendable {
         var flags = NegotiateFlags.client.intersection(challenge.flags)
         // A key is exchanged only for signing; otherwise MS-NLMP leaves the field undefined.
         if !flags.contains(.sign) { flags.remove(.keyExchange) }
+        // OEM is not requested, but some servers know nothing else.
+        if !flags.contains(.unicode) { flags.insert(.oem) }
         flags.insert(.version)
 
         let targetInfo = challenge.targetInfo.answered(
@@ -191,7 +199,7 @@ package struct NTLMContext: Sendable {
     private static func wrap(_ message: [UInt8], session: Session) -> [UInt8] {
         NegTokenResp(
             negState: .acceptIncomplete, responseToken: message,
-            mechListMIC: session.flags.contains(.sign) ? mechListMIC(session: session, direction: .clientToServer) : nil
+            mechListMIC: session.signs ? mechListMIC(session: session, direction: .clientToServer) : nil
         ).serialized
     }
 

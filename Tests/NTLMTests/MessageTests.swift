@@ -56,23 +56,35 @@ import Testing
         #expect(try ChallengeMessage(parsing: bytes) == message)
     }
 
-    @Test(arguments: [NegotiateFlags.unicode, .targetInfo, .extendedSessionSecurity])
-    func whatLeadsAwayFromNTLMv2IsUnsupported(flag: NegotiateFlags) throws {
+    @Test func aServerHasToSayHowItReadsNames() throws {
         var message = try ChallengeMessage(parsing: SpecVectors.challengeMessage)
-        message.flags.remove(flag)
+        message.flags.subtract([.unicode, .oem])
         let bytes = try message.serialized()
         #expect(throws: NTLMError(.unsupported, "")) { try ChallengeMessage(parsing: bytes) }
     }
 
-    @Test func anAnnouncedVersionNeedsItsRoom() {
+    /// Servers copy the client's flags.
+    @Test func anAnnouncedVersionNeedsItsRoom() throws {
         let flags = SpecVectors.challengeFlags.rawValue.littleEndianBytes
         let header = Array(SpecVectors.challengeMessage[..<12]) + [0, 0, 0, 0, 48, 0, 0, 0] + flags
-        for count in 4..<8 {
+        for count in 4..<12 {
             let info = [UInt8](repeating: 0, count: 4)
             let padding = [UInt8](repeating: 0, count: count - 4)
             let message = header + [UInt8](repeating: 0, count: 16) + [4, 0, 4, 0, 48, 0, 0, 0] + info + padding
-            #expect(throws: NTLMError(.malformed, "")) { try ChallengeMessage(parsing: message) }
+            let parsed = try ChallengeMessage(parsing: message)
+            #expect(parsed.version == nil)
+            #expect(try ChallengeMessage(parsing: try parsed.serialized()) == parsed)
         }
+    }
+
+    /// MS-NLMP §2.2.1.2: without its flag, the field is ignored.
+    @Test func targetInfoWithoutItsFlagIsNotRead() throws {
+        var message = try ChallengeMessage(parsing: SpecVectors.challengeMessage)
+        message.flags.remove(.targetInfo)
+        var bytes = try message.serialized()
+        #expect(try ChallengeMessage(parsing: bytes).targetInfo == TargetInfo())
+        bytes.replaceSubrange(40..<48, with: [UInt8](repeating: 0xFF, count: 8))
+        #expect(try ChallengeMessage(parsing: bytes).targetInfo == TargetInfo())
     }
 
     @Test func anEmptyFieldMayPointAnywhere() throws {
@@ -130,6 +142,21 @@ import Testing
         var bytes = SpecVectors.authenticateMessage
         bytes[32] = bytes[40]
         #expect(throws: NTLMError(.malformed, "")) { try AuthenticateMessage(parsing: bytes) }
+    }
+
+    @Test(arguments: [NegotiateFlags.oem, []])
+    func withoutUnicodeNamesAreASCII(encoding: NegotiateFlags) throws {
+        var message = Self.message
+        message.flags.subtract([.unicode, .oem])
+        message.flags.formUnion(encoding)
+        let bytes = try message.serialized()
+        #expect(Array(bytes[72..<90]) == Array("DomainUserCOMPUTER".utf8))
+        #expect(Array(bytes[36..<44]) == [4, 0, 4, 0, 78, 0, 0, 0])
+        for name in [\AuthenticateMessage.domain, \.user, \.workstation] {
+            var other = message
+            other[keyPath: name] += "\u{E9}"
+            #expect(throws: NTLMError(.unusableCredential, "")) { try other.serialized() }
+        }
     }
 
     @Test func aUserNameHasAtMost65535Bytes() throws {

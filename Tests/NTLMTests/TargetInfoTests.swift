@@ -12,17 +12,37 @@ import Testing
     }
 
     @Test(arguments: [
-        ("no end", ""), ("no end", "0100 0200 4100"), ("half a header", "000000"), ("end with a value", "0000 0100 00"),
-        ("bytes behind the end", "00000000 00"), ("a second end", "00000000 00000000"),
+        ("half a header", "000000"), ("half a header more", "0100 0200 4100 0000"),
+        ("end with a value", "0000 0100 00"),
         ("overrun by one", "0100 0300 4100"), ("overrun by 64 KiB", "0100 ffff 4100 00000000"),
-        ("value swallows the end", "0100 0600 4100 00000000"), ("twice", "0100 0200 4100 0100 0200 4200 00000000"),
-        ("unknown pair twice", "2a00 0000 2a00 0000 00000000"), ("odd text", "0100 0100 41 00000000"),
+        ("value swallows the end", "0100 0700 4100 00000000"), ("odd text", "0100 0100 41 00000000"),
         ("short flags", "0600 0300 020000 00000000"), ("long flags", "0600 0500 0200000000 00000000"),
         ("short time", "0700 0700 00000000000000 00000000"), ("no time", "0700 0000 00000000"),
         ("short bindings", "0a00 0f00 000000000000000000000000000000 00000000"),
     ])
     func malformedPairsAreRefused(fault: String, digits: String) {
         #expect(throws: NTLMError(.malformed, ""), "\(fault)") { try TargetInfo(parsing: hex(digits)) }
+    }
+
+    /// What servers do wrong, and no client depends on.
+    @Test(arguments: [
+        ("no pairs and no end", "", ""), ("no end", "0100 0200 4100", "0100 0200 4100"),
+        ("bytes behind the end", "00000000 00", ""), ("a second end", "00000000 00000000", ""),
+        ("pairs behind the end", "0100 0200 4100 00000000 0200 0200 4200", "0100 0200 4100"),
+        ("value swallows the end", "0100 0600 4100 00000000", "0100 0600 4100 00000000"),
+        ("twice", "0100 0200 4100 0100 0200 4200 00000000", "0100 0200 4100"),
+        ("unknown pair twice", "2a00 0000 2a00 0100 ff 00000000", "2a00 0000"),
+        ("time twice", "0700 0800 0100000000000000 0700 0800 0200000000000000", "0700 0800 0100000000000000"),
+    ])
+    func pairsAreReadAsFarAsTheyGo(fault: String, digits: String, read: String) throws {
+        #expect(try TargetInfo(parsing: hex(digits)).serialized() == hex(read) + [0, 0, 0, 0], "\(fault)")
+    }
+
+    /// A client's pairs are part of a longer response.
+    @Test(arguments: ["", "0100 0200 4100", "0100 0200 4100 0100 0200 4200 00000000"])
+    func aClientsPairsAreReadStrictly(digits: String) {
+        var rest = hex(digits)[...]
+        #expect(throws: NTLMError(.malformed, "")) { try TargetInfo(takingFrom: &rest) }
     }
 
     @Test(arguments: [

@@ -67,13 +67,14 @@ package struct AuthenticateMessage: Equatable, Sendable {
         return text
     }
 
-    /// The encoded message: a header of 72 or 88 bytes and the payload. Throws `unusableCredential` if a field is too
-    /// long.
+    /// The encoded message: a header of 72 or 88 bytes and the payload. Names are in UTF-16LE if the flags include
+    /// Unicode, and otherwise in ASCII, which all OEM character sets contain. Throws `unusableCredential` if a field is
+    /// too long, or a name is not ASCII where it has to be.
     package func serialized() throws(NTLMError) -> [UInt8] {
         var writer = MessageWriter(messageType: 3, headerBytes: Self.micOffset + (mic?.count ?? 0))
-        let domain = try writer.place(UTF16Text.encode(domain), named: "domain")
-        let user = try writer.place(UTF16Text.encode(user), named: "user name")
-        let workstation = try writer.place(UTF16Text.encode(workstation), named: "workstation")
+        let domain = try place(domain, named: "domain", &writer)
+        let user = try place(user, named: "user name", &writer)
+        let workstation = try place(workstation, named: "workstation", &writer)
         let lmResponse = try writer.place(lmChallengeResponse, named: "LmChallengeResponse")
         let ntResponse = try writer.place(ntChallengeResponse, named: "NtChallengeResponse")
         let sessionKey = try writer.place(encryptedRandomSessionKey, named: "EncryptedRandomSessionKey")
@@ -82,5 +83,17 @@ package struct AuthenticateMessage: Equatable, Sendable {
         writer.put(version.serialized)
         if let mic { writer.put(mic) }
         return writer.bytes
+    }
+
+    private func place(
+        _ text: String, named field: String, _ writer: inout MessageWriter
+    ) throws(NTLMError) -> MessageWriter.Field {
+        guard !flags.contains(.unicode) else { return try writer.place(UTF16Text.encode(text), named: field) }
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw NTLMError(
+                .unusableCredential,
+                "the server does not read Unicode, and the \(field) has characters other than ASCII")
+        }
+        return try writer.place(Array(text.utf8), named: field)
     }
 }

@@ -45,6 +45,27 @@ package struct AVPair: Equatable, Sendable {
     package init(_ id: ID, text: String) {
         self.init(id, UTF16Text.encode(text))
     }
+
+    /// Takes one pair from the beginning of `rest`; nil for MsvAvEOL.
+    init?(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
+        guard rest.count >= 4 else { throw NTLMError(.malformed, "target info has no MsvAvEOL") }
+        let header = Array(rest.prefix(4))
+        rest = rest.dropFirst(4)
+        id = ID(rawValue: UInt16(header[0]) | UInt16(header[1]) << 8)
+        let length = Int(header[2]) | Int(header[3]) << 8
+        guard length <= rest.count else {
+            throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes overruns the target info")
+        }
+        guard id != .eol else {
+            guard length == 0 else { throw NTLMError(.malformed, "MsvAvEOL of \(length) bytes") }
+            return nil
+        }
+        guard id.permits(lengthBytes: length) else {
+            throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes")
+        }
+        value = Array(rest.prefix(length))
+        rest = rest.dropFirst(length)
+    }
 }
 
 /// The server's names, flags and time, and in the client's response also the channel bindings: AV pairs terminated by
@@ -58,37 +79,24 @@ package struct TargetInfo: Equatable, Sendable {
         for pair in pairs { self[pair.id] = pair.value }
     }
 
-    /// Parses all of `bytes`. Throws `malformed` if a pair exceeds them, is a duplicate or has a wrong length, or if
-    /// MsvAvEOL is missing.
-    package init(parsing bytes: [UInt8]) throws(NTLMError) {
+    /// Parses a server's target info up to MsvAvEOL, or up to its end if MsvAvEOL is missing. If an ID occurs twice,
+    /// the first pair counts, as for a reader that searches the list. Throws `malformed` if a pair exceeds `bytes` or
+    /// has a wrong length.
+    init(parsing bytes: [UInt8]) throws(NTLMError) {
         var rest = bytes[...]
-        try self.init(takingFrom: &rest)
-        guard rest.isEmpty else {
-            throw NTLMError(.malformed, "target info goes on for \(rest.count) bytes behind its end")
+        while !rest.isEmpty, let pair = try AVPair(takingFrom: &rest) {
+            if self[pair.id] == nil { pairs.append(pair) }
         }
     }
 
-    /// Parses up to and including MsvAvEOL, and leaves the remaining bytes in `rest`.
+    /// Parses a client's pairs up to and including MsvAvEOL, and leaves the remaining bytes in `rest`. Throws
+    /// `malformed` also if MsvAvEOL is missing, or an ID occurs twice.
     package init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
-        while true {
-            guard rest.count >= 4 else { throw NTLMError(.malformed, "target info has no MsvAvEOL") }
-            let header = Array(rest.prefix(4))
-            rest = rest.dropFirst(4)
-            let id = AVPair.ID(rawValue: UInt16(header[0]) | UInt16(header[1]) << 8)
-            let length = Int(header[2]) | Int(header[3]) << 8
-            guard length <= rest.count else {
-                throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes overruns the target info")
+        while let pair = try AVPair(takingFrom: &rest) {
+            guard self[pair.id] == nil else {
+                throw NTLMError(.malformed, "AV pair \(pair.id.rawValue) comes twice")
             }
-            guard id != .eol else {
-                guard length == 0 else { throw NTLMError(.malformed, "MsvAvEOL of \(length) bytes") }
-                return
-            }
-            guard id.permits(lengthBytes: length) else {
-                throw NTLMError(.malformed, "AV pair \(id.rawValue) of \(length) bytes")
-            }
-            guard self[id] == nil else { throw NTLMError(.malformed, "AV pair \(id.rawValue) comes twice") }
-            pairs.append(AVPair(id, Array(rest.prefix(length))))
-            rest = rest.dropFirst(length)
+            pairs.append(pair)
         }
     }
 
