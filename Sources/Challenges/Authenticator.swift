@@ -174,7 +174,7 @@ package struct AcceptingResponse: Sendable {
     /// The field that was sent.
     package let sent: AuthorizationField?
     /// The values of the challenge field: Negotiate carries its last token there (RFC 4559 §5).
-    package let challengeFields: [String]
+    package let challengeFields: [ChallengeField]
     /// The values of `Authentication-Info`, or `Proxy-Authentication-Info` (RFC 7615).
     package let informationFields: [String]
     package let source: ChallengeSource
@@ -187,7 +187,9 @@ extension AcceptingResponse {
         do {
             challenges = try ChallengeParser.parse(fields: challengeFields)
         } catch {
-            let isAbsent = challengeFields.allSatisfy { !$0.lowercased().hasPrefix(word.lowercased()) }
+            let isAbsent = challengeFields.allSatisfy {
+                !String(decoding: $0.octets, as: UTF8.self).lowercased().hasPrefix(word.lowercased())
+            }
             return isAbsent ? .accepted : .unproved("the challenge field cannot be read")
         }
         let tokens = challenges.filter { $0.isOf(word) }.compactMap(\.token68)

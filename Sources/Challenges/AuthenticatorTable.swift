@@ -9,14 +9,17 @@ package final class AuthenticatorTable: Sendable {
     }
 
     /// The challenges that are implemented and that `permitted` allows, strongest first. Several realms of one scheme
-    /// stay in the server's order; only the first challenge of a scheme without realms is used.
+    /// stay in the server's order; only the first challenge without a realm is used.
     package func offers(in challenges: [Challenge], permitted: [AuthenticationScheme]) -> [Offer] {
         var offers: [Offer] = []
         for authenticator in authenticators where permitted.contains(authenticator.scheme) {
+            var hasOfferWithoutRealm = false
             for challenge in challenges where challenge.isOf(authenticator.schemeName) {
                 guard authenticator.canAnswer(challenge) else { continue }
+                let isWithoutRealm = authenticator.realm(of: challenge) == nil
+                if isWithoutRealm, hasOfferWithoutRealm { continue }
+                hasOfferWithoutRealm = hasOfferWithoutRealm || isWithoutRealm
                 offers.append(Offer(authenticator, challenge))
-                if authenticator.realm(of: challenge) == nil { break }
             }
         }
         return offers
@@ -67,13 +70,16 @@ package final class AuthenticatorTable: Sendable {
     }
 
     /// Whether a challenge field offers a scheme that may authenticate a connection. A client that answers such a
-    /// challenge itself needs a connection of its own. A field that cannot be parsed is judged by its first word.
-    package func offersConnectionBoundScheme(in fields: [String]) -> Bool {
+    /// challenge itself needs a connection of its own. In a field with a fault, any word may be the scheme for a client
+    /// that reads it in another way.
+    package func offersConnectionBoundScheme(in fields: [ChallengeField]) -> Bool {
         fields.contains { field in
-            guard let challenges = try? ChallengeParser.parse(fields: [field]) else {
-                return bindsConnection(schemeNamed: field.prefix { $0 != " " && $0 != "," })
+            let reading = ChallengeParser.read(field)
+            guard reading.fault != nil else {
+                return reading.challenges.contains { bindsConnection(schemeNamed: $0.scheme) }
             }
-            return challenges.contains { bindsConnection(schemeNamed: $0.scheme) }
+            let words = field.octets.split { $0 <= 0x20 || ",;\"=".utf8.contains($0) }
+            return words.contains { bindsConnection(schemeNamed: String(decoding: $0, as: UTF8.self)) }
         }
     }
 }

@@ -33,7 +33,11 @@ package final class AuthorizationField: Sendable {
     package func parameter(_ name: String) -> String? { parsed?.parameter(name) }
 
     /// The scheme and the parameters. Credentials have the syntax of a challenge (RFC 9110 §11.4).
-    var parsed: Challenge? { (try? ChallengeParser.parse(fields: [fieldValue]))?.first }
+    var parsed: Challenge? {
+        var octets: [UInt8] = []
+        forEachPart { octets.append(contentsOf: $0) }
+        return (try? ChallengeParser.parse(fields: [ChallengeField(octets: octets)]))?.first
+    }
 
     /// Whether the token68 encodes octets beyond ASCII.
     var hasTextBeyondASCII: Bool {

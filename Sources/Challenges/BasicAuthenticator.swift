@@ -3,16 +3,13 @@
 import CountersignCryptography
 
 /// Basic (RFC 7617). The answer is the same for every request in a realm, so an accepted answer is sent before the next
-/// challenge.
+/// challenge. A challenge without a realm is invalid (§2), but servers send it; it has a space of its own.
 package final class BasicAuthenticator: Authenticator {
     package static let shared = BasicAuthenticator()
 
     package var schemeName: String { "Basic" }
     package var scheme: AuthenticationScheme { .basic }
     package var sendsPassword: Bool { true }
-
-    /// A challenge without a realm is invalid (RFC 7617 §2).
-    package func canAnswer(_ challenge: Challenge) -> Bool { challenge.realm != nil }
 
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         do throws(AuthenticationError) {
@@ -30,6 +27,13 @@ package final class BasicAuthenticator: Authenticator {
         let encoded = try Self.encodedCredentials(
             of: password, domain: context.domain, charset: context.charset, challenge: challenge)
         return .answer(.fixed(AuthorizationField(scheme: schemeName, token68: password.derived.shared(encoded))))
+    }
+
+    /// A challenge that is cut before its realm may be for any, and a wrong password must not be sent twice.
+    package func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool {
+        challenges.contains {
+            $0.isOf(schemeName) && ($0.realm == answered.realm || $0.isCut && $0.realm == nil)
+        }
     }
 
     package func preemption(after answer: Answer) -> Preemption { .answer(answer) }

@@ -6,7 +6,7 @@ extension ExchangeMachine {
     // MARK: From the challenge to the credential request
 
     /// Handles the first challenge.
-    mutating func challenged(_ fields: [String], _ status: Int) -> Action {
+    mutating func challenged(_ fields: [ChallengeField], _ status: Int) -> Action {
         do throws(AuthenticationError) {
             return choose(among: try parse(fields), status)
         } catch {
@@ -14,7 +14,7 @@ extension ExchangeMachine {
         }
     }
 
-    mutating func parse(_ fields: [String]) throws(AuthenticationError) -> [Challenge] {
+    mutating func parse(_ fields: [ChallengeField]) throws(AuthenticationError) -> [Challenge] {
         holdsChallenge = true
         challenges = []
         challenges = try ChallengeParser.parse(fields: fields)
@@ -173,7 +173,7 @@ extension ExchangeMachine {
 
     /// Handles a challenge to an answer that was computed in this exchange.
     mutating func challengedAgain(
-        _ fields: [String], _ pending: PendingAnswer, _ answer: Answer, expectsToken: Bool
+        _ fields: [ChallengeField], _ pending: PendingAnswer, _ answer: Answer, expectsToken: Bool
     ) -> Action {
         let offer = pending.offer
         // A challenge that made way for a restart counts as none.
@@ -269,7 +269,7 @@ extension ExchangeMachine {
 
     /// Handles a response that is not a challenge, to an answer that was computed in this exchange.
     mutating func accepted(
-        _ pending: PendingAnswer, _ answer: Answer, _ status: Int, _ fields: [String], _ information: [String]
+        _ pending: PendingAnswer, _ answer: Answer, _ status: Int, _ fields: [ChallengeField], _ information: [String]
     ) -> Action {
         // A proxy in front of the origin has challenged, and our answer did not reach the origin.
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
@@ -296,7 +296,7 @@ extension ExchangeMachine {
     }
 
     func acceptance(
-        _ offer: Offer, _ answer: Answer, _ fields: [String], _ information: [String]
+        _ offer: Offer, _ answer: Answer, _ fields: [ChallengeField], _ information: [String]
     ) -> AcceptanceVerdict {
         offer.authenticator.acceptance(
             AcceptingResponse(

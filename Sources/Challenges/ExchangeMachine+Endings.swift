@@ -43,7 +43,7 @@ extension ExchangeMachine {
     }
 
     /// Hands back a challenge that is not answered, and records its contents.
-    mutating func handedBack(_ fields: [String], credential: ThreeChecks.Check? = nil) -> Action {
+    mutating func handedBack(_ fields: [ChallengeField], credential: ThreeChecks.Check? = nil) -> Action {
         _ = try? parse(fields)
         return handBack(credential: credential)
     }

@@ -24,7 +24,7 @@ extension ExchangeMachine {
     }
 
     /// A response with a challenge.
-    mutating func decideChallenge(_ fields: [String], _ status: Int) -> Action? {
+    mutating func decideChallenge(_ fields: [ChallengeField], _ status: Int) -> Action? {
         switch state {
         case .untouched:
             return handedBack(fields)
@@ -44,7 +44,7 @@ extension ExchangeMachine {
     }
 
     /// Any other final response.
-    mutating func decideResponse(_ status: Int, _ fields: [String], _ information: [String]) -> Action? {
+    mutating func decideResponse(_ status: Int, _ fields: [ChallengeField], _ information: [String]) -> Action? {
         switch state {
         case .untouched, .awaitingChallenge, .awaitingOpen:
             return finish(.notChallenged)

@@ -36,7 +36,7 @@ extension ExchangeMachine {
     // MARK: A challenge to such an answer
 
     /// Handles a challenge to a request that carried a previously accepted answer.
-    mutating func challengedAgain(_ fields: [String], _ accepted: AcceptedAnswer) -> Action {
+    mutating func challengedAgain(_ fields: [ChallengeField], _ accepted: AcceptedAnswer) -> Action {
         guard case .answer(let answer) = accepted.preemption else {
             return challenged(fields, context.source.status)
         }
@@ -89,7 +89,7 @@ extension ExchangeMachine {
 
     /// Handles a response to a previously accepted answer that is not a challenge.
     mutating func reused(
-        _ accepted: AcceptedAnswer, _ status: Int, _ fields: [String], _ information: [String]
+        _ accepted: AcceptedAnswer, _ status: Int, _ fields: [ChallengeField], _ information: [String]
     ) -> Action {
         guard context.source.hasSeenAnswer(status: status) else { return finish(.notChallenged) }
         if case .answer(.perRequest(let signer)) = accepted.preemption { signer.served() }

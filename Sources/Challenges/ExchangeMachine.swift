@@ -95,7 +95,7 @@ package struct ExchangeMachine: Sendable {
 
     enum Event: Equatable, Sendable {
         case started
-        case responseReceived(status: Int, challengeFields: [String], informationFields: [String] = [])
+        case responseReceived(status: Int, challengeFields: [ChallengeField], informationFields: [String] = [])
         indirect case decisionReceived(CredentialDecision)
         case tokenComputed(DialogueToken)
         case tokenFailed(reason: String, isUnavailable: Bool)
@@ -164,7 +164,8 @@ package struct ExchangeMachine: Sendable {
     /// evaluated only if needed. `sent` is the field that was sent with the request, for an answer computed per
     /// request.
     package mutating func responseReceived(
-        status: Int, challengeFields: @autoclosure () -> [String], informationFields: @autoclosure () -> [String] = [],
+        status: Int, challengeFields: @autoclosure () -> [ChallengeField],
+        informationFields: @autoclosure () -> [String] = [],
         sent: AuthorizationField? = nil
     ) -> Action {
         guard

@@ -112,7 +112,7 @@ package struct RequestContext: Sendable {
     }
 
     /// Whether a response for which ``mayChallenge(withStatus:)`` is true and that has these challenge fields is one.
-    func isChallenge(_ fields: [String], _ status: Int) -> Bool {
+    func isChallenge(_ fields: [ChallengeField], _ status: Int) -> Bool {
         guard let challenges = try? ChallengeParser.parse(fields: fields) else { return false }
         return authenticators.authenticators.contains { authenticator in
             authenticator.alsoChallenges(withStatus: status) && permitted.contains(authenticator.scheme)

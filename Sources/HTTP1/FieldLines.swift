@@ -57,6 +57,12 @@ package struct FieldLines: Hashable, Sendable {
         return lines.filter { $0.known == name }.map(value(of:))
     }
 
+    /// The octets of the value of every line with this name, in order.
+    package func valuesBytes(of name: FieldName) -> [ArraySlice<UInt8>] {
+        guard contains(name) else { return [] }
+        return lines.filter { $0.known == name }.map(valueBytes(of:))
+    }
+
     /// The value of every line with this name, in order. The name is compared case-insensitively.
     package func values(named name: String) -> [String] {
         let lowercase = name.lowercased()

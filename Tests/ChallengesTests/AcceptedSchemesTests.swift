@@ -132,7 +132,10 @@ import Testing
     private static func asked(_ context: RequestContext, _ fields: [String]) -> CredentialRequest? {
         var machine = ExchangeMachine(context)
         _ = machine.started()
-        guard case .ask(let request) = machine.responseReceived(status: 401, challengeFields: fields) else {
+        guard
+            case .ask(let request) = machine.responseReceived(
+                status: 401, challengeFields: fields.map { ChallengeField($0) })
+        else {
             return nil
         }
         return request
@@ -181,7 +184,7 @@ import Testing
         }
         var machine = ExchangeMachine(context)
         _ = machine.started()
-        _ = machine.responseReceived(status: 401, challengeFields: ["NTLM"] + Self.basic)
+        _ = machine.responseReceived(status: 401, challengeFields: ["NTLM"] + Self.basic.map { ChallengeField($0) })
         let action = machine.decisionReceived(.rejectProtectionSpace(reason: "no password"))
         guard isNamed else {
             #expect(action == .deliver(.handedBack(machine.checks)))
@@ -217,7 +220,7 @@ import Testing
         context.isPlaintextParent = true
         var machine = ExchangeMachine(context)
         _ = machine.started()
-        let action = machine.responseReceived(status: 407, challengeFields: fields)
+        let action = machine.responseReceived(status: 407, challengeFields: fields.map { ChallengeField($0) })
         #expect(action == .deliver(.handedBack(machine.checks)))
         #expect(
             machine.checks.failure
@@ -225,7 +228,8 @@ import Testing
         context.plaintextPermitted = true
         machine = ExchangeMachine(context)
         _ = machine.started()
-        guard case .ask = machine.responseReceived(status: 407, challengeFields: fields) else {
+        guard case .ask = machine.responseReceived(status: 407, challengeFields: fields.map { ChallengeField($0) })
+        else {
             Issue.record("nothing is asked")
             return
         }

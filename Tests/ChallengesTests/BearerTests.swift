@@ -38,7 +38,7 @@ import Testing
     }
 
     private static func response(_ status: Int, _ fields: String...) -> ExchangeMachine.Event {
-        .responseReceived(status: status, challengeFields: fields)
+        .responseReceived(status: status, challengeFields: fields.map { ChallengeField($0) })
     }
 
     // MARK: Tokens
@@ -269,7 +269,8 @@ import Testing
             ], "https://r.example/2"
         ),
         ([#"Basic realm="a", resource_metadata="https://r.example/m""#], nil), (["Bearer"], nil), ([], nil),
-        ([#"Bearer resource_metadata="https://r.example/m"#], nil),
+        ([#"Bearer, resource_metadata=https://r.example/m"#], "https://r.example/m"),
+        ([#"Bearer oops resource_metadata="https://r.example/m""#], nil),
     ])
     func theMetadataOfAResourceIsThatOfABearerChallenge(fields: [String], location: String?) {
         #expect(BearerError.resourceMetadata(in: fields) == location)

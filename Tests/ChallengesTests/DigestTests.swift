@@ -47,6 +47,8 @@ struct SampleRequest: RequestDescription {
         ("Digest realm=x, nonce=y, qop=other", "with qop other"),
         ("Digest nonce=y", "without a realm"),
         ("Digest realm=x", "without a nonce"),
+        ("Digest realm=x, nonce=y, qop=auth, opaque=\"a\"b\"", "with a fault"),
+        ("Digest realm=x, nonce=y, qop=auth, algorithm=MD5, opaque=\"a\"b\"", nil),
         ("Digest realm=x, nonce=y, algorithm=\"A\u{C4}\"", "with algorithm A?"),
         ("Digest realm=x, nonce=y, algorithm=MD5", nil),
     ])
@@ -160,7 +162,7 @@ struct SampleRequest: RequestDescription {
 
     @Test(arguments: [
         "Digest realm=\"r\"", "Digest nonce=\"n\"", "Digest realm=\"r\", nonce=\"n\", algorithm=SHA-1",
-        "Digest realm=\"r\", nonce=\"n\", qop=\"auth-conf\"", "Digest realm=\"r\", nonce=\"n\", qop=\"\"",
+        "Digest realm=\"r\", nonce=\"n\", qop=\"auth-conf\"",
         "Digest realm=\"r\", nonce=\"n\", algorithm=MD5-sess", "Digest realm=\"\u{FFFD}\", nonce=\"n\"",
         "Basic realm=\"r\", nonce=\"n\"", "Digest realm=\"r\", nonce=\"n\", algorithm=\"\"",
     ])

@@ -66,12 +66,13 @@ import Testing
     }
 
     /// The origin has not accepted the answer, whatever its challenge says.
-    @Test func aLearnedAnswerIsRejectedByAnUnparsableChallenge() {
+    @Test(arguments: ["Basic a b", "\"Basic\" realm=\"Wiki\"", "Basic realm=\"Wiki\" oops"])
+    func aLearnedAnswerIsRejectedByAChallengeWithAFault(field: String) {
         play(
             .site(accepted: .basic),
             [
                 .event(.started), .expect(.send(.basic)),
-                .response(401, "Basic a b"), .expect(.deliver(.rejected(.basic, Self.before))),
+                .response(401, field), .expect(.deliver(.rejected(.basic, Self.before))),
             ])
     }
 

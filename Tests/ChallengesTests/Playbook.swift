@@ -17,7 +17,7 @@ enum Line {
 
 extension Line {
     static func response(_ status: Int, _ fields: String...) -> Line {
-        .event(.responseReceived(status: status, challengeFields: fields))
+        .event(.responseReceived(status: status, challengeFields: fields.map { ChallengeField($0) }))
     }
     static func decision(_ decision: CredentialDecision) -> Line { .event(.decisionReceived(decision)) }
     /// The tokens in these tests are numbered. The server replies to the first one.

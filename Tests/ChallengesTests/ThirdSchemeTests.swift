@@ -111,7 +111,8 @@ private struct Driver: RequestDescription {
         _ status: Int, _ challenges: [String] = [], information: [String] = []
     ) -> ExchangeMachine.Action {
         machine.responseReceived(
-            status: status, challengeFields: challenges, informationFields: information, sent: sent)
+            status: status, challengeFields: challenges.map { ChallengeField($0) }, informationFields: information,
+            sent: sent)
     }
 
     /// Starts, receives a challenge, and supplies the credential. Returns the field that is sent.

@@ -39,7 +39,8 @@ import Testing
         mutating func respond(_ status: Int, _ challenges: String..., information: String? = nil) {
             perform(
                 machine.responseReceived(
-                    status: status, challengeFields: challenges, informationFields: information.map { [$0] } ?? [],
+                    status: status, challengeFields: challenges.map { ChallengeField($0) },
+                    informationFields: information.map { [$0] } ?? [],
                     sent: sent))
         }
 

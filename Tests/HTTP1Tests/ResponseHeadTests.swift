@@ -21,6 +21,16 @@ import Testing
         #expect(parsed.head.repair == nil)
     }
 
+    @Test func theOctetsOfValuesAreThoseReceived() throws {
+        let head = try #require(
+            try readResponse(
+                "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"\u{FC}\"\r\nX: y\r\nwww-authenticate: \r\n\r\n")
+        ).head
+        #expect(head.fields.valuesBytes(of: .wwwAuthenticate) == [octets("Basic realm=\"\u{FC}\"")[...], []])
+        #expect(head.fields.valuesBytes(of: .wwwAuthenticate).first?.contains(0xFC) == true)
+        #expect(head.fields.valuesBytes(of: .via) == [])
+    }
+
     @Test func everyPrefixIsIncomplete() throws {
         let whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\n"
         for count in 0..<whole.utf8.count {

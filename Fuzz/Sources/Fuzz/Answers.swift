@@ -9,12 +9,13 @@ import Glibc
 
 /// Each line of the input is one field value.
 @Sendable func challenges(_ input: [UInt8]) {
-    let fields = input.split(separator: 0x0A, omittingEmptySubsequences: false).map {
-        String(decoding: $0, as: UTF8.self)
-    }
+    let fields = input.split(separator: 0x0A, omittingEmptySubsequences: false).map { ChallengeField(octets: $0) }
     guard let challenges = try? ChallengeParser.parse(fields: fields) else { return }
     for challenge in challenges {
         precondition(!challenge.scheme.isEmpty)
+        let names = challenge.parameters.map { $0.name.lowercased() }
+        precondition(Set(names).count == names.count, "a parameter twice")
+        precondition(challenge.token68 == nil || names.isEmpty, "a token68 beside parameters")
         // A scope is repeated in response fields and logs.
         if case .insufficientScope(let scope?) = BearerError(challenge) {
             precondition(scope.utf8.count <= 203 && scope.unicodeScalars.allSatisfy { $0.value >= 0x20 })
@@ -67,7 +68,7 @@ import Glibc
     let inputs = AnswerInputs(fileTime: 0, random: { [UInt8](repeating: 7, count: $0) })
     var exchange = ExchangeMachine(context)
     _ = exchange.started()
-    _ = exchange.responseReceived(status: 401, challengeFields: [asked])
+    _ = exchange.responseReceived(status: 401, challengeFields: [ChallengeField(asked)])
     guard case .send(let answer?) = exchange.decisionReceived(.useCredential(.password(credential))),
         let sent = answer.field(for: Request(), inputs)
     else { fatalError("the challenge is not answered") }

@@ -42,6 +42,7 @@ package final class DigestAuthenticator: Authenticator {
         guard !canAnswer(challenge) else { return nil }
         guard challenge.realm != nil else { return "without a realm" }
         guard challenge.parameter("nonce") != nil else { return "without a nonce" }
+        guard !challenge.isCut else { return "with a fault" }
         guard DigestAlgorithm(challenge) != nil else {
             return "with algorithm \(Self.shown(challenge.parameter("algorithm") ?? ""))"
         }
@@ -152,9 +153,10 @@ private struct DigestInformation {
 
     init?(_ fields: [String]) {
         // The field is a list of parameters, without a scheme.
-        guard let parsed = try? ChallengeParser.parse(fields: ["Digest " + fields.joined(separator: ", ")]),
-            parsed.count == 1, let parameters = parsed.first
-        else { return nil }
+        let reading = ChallengeParser.read("Digest \(fields.joined(separator: ", "))")
+        guard reading.fault == nil, reading.challenges.count == 1, let parameters = reading.challenges.first else {
+            return nil
+        }
         nextNonce = parameters.parameter("nextnonce")
         responseDigest = parameters.parameter("rspauth")
     }

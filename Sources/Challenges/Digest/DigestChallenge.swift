@@ -12,9 +12,10 @@ struct DigestChallenge: Equatable, Sendable {
         case content = "auth-int"
     }
 
-    let realm: String
-    let nonce: String
-    let opaque: String?
+    /// As octets, because they are hashed and sent back as they came.
+    let realm: [UInt8]
+    let nonce: [UInt8]
+    let opaque: [UInt8]?
     let algorithm: DigestAlgorithm
     /// The algorithm as the server wrote it, to be sent back unchanged; nil if it named none.
     let algorithmName: String?
@@ -29,27 +30,29 @@ struct DigestChallenge: Equatable, Sendable {
     var statesCharset: Bool { charset != nil }
 
     /// Nil if a required parameter is missing, or if the server requires an algorithm or a protection that is unknown.
+    /// Also nil for a challenge that is cut before both, because the default would be weaker than what was cut off.
     init?(_ challenge: Challenge) {
-        guard challenge.isOf(DigestAuthenticator.word), let realm = challenge.realm,
-            let nonce = challenge.parameter("nonce"), let algorithm = DigestAlgorithm(challenge)
+        guard challenge.isOf(DigestAuthenticator.word), let realm = challenge.octets("realm"),
+            let nonce = challenge.octets("nonce"), let algorithm = DigestAlgorithm(challenge),
+            !challenge.isCut || challenge.parameter("algorithm") != nil && challenge.parameter("qop") != nil
         else { return nil }
         switch challenge.parameter("qop").map(Self.words) {
-        case nil: protection = nil
+        // Some servers of RFC 2069 send an empty one.
+        case nil, []?: protection = nil
         case let words? where words.contains(Protection.request.rawValue): protection = .request
         case let words? where words.contains(Protection.content.rawValue): protection = .content
         case .some: return nil
         }
-        // Octets that are not UTF-8 were replaced when the field was read, and could not be sent back as they came.
-        guard ![realm, nonce, challenge.parameter("opaque") ?? ""].contains(where: { $0.contains("\u{FFFD}") }) else {
-            return nil
-        }
+        // A caller that decodes fields itself has replaced octets, which could not be sent back as they came.
+        guard !["realm", "nonce", "opaque"].contains(where: { challenge.parameter($0)?.contains("\u{FFFD}") == true })
+        else { return nil }
         // The session's secret contains the client's nonce, which the server learns only together with a protection.
         guard !algorithm.isSession || protection != nil else { return nil }
         self.realm = realm
         self.nonce = nonce
         self.algorithm = algorithm
         algorithmName = challenge.parameter("algorithm")
-        opaque = challenge.parameter("opaque")
+        opaque = challenge.octets("opaque")
         isStale = challenge.parameter("stale")?.lowercased() == "true"
         hashesUser = challenge.parameter("userhash")?.lowercased() == "true"
         charset = challenge.parameter("charset")?.lowercased()

@@ -31,7 +31,7 @@ final class DigestNonce: Sendable {
 
         var text = secret.userParameters
         text.append(contentsOf: ", realm=".utf8)
-        text.appendQuoted(challenge.realm.utf8)
+        text.appendQuoted(challenge.realm)
         text.append(contentsOf: ", nonce=".utf8)
         text.appendQuoted(server)
         text.append(contentsOf: ", uri=\"".utf8)
@@ -49,7 +49,7 @@ final class DigestNonce: Sendable {
         if let name = challenge.algorithmName { text.append(contentsOf: ", algorithm=\(name)".utf8) }
         if let opaque = challenge.opaque {
             text.append(contentsOf: ", opaque=".utf8)
-            text.appendQuoted(opaque.utf8)
+            text.appendQuoted(opaque)
         }
         end = text
     }

@@ -17,7 +17,7 @@ final class DigestSecret: Sendable {
         let user = try CredentialText.user(of: credential, domain: domain)
         let name = try CredentialText.bytes(user, charset)
         let colon = UInt8(ascii: ":")
-        let prefix = name + [colon] + Array(challenge.realm.utf8) + [colon]
+        let prefix = name + [colon] + challenge.realm + [colon]
         let algorithm = challenge.algorithm
         digits = try CredentialText.withPassword(of: credential, after: prefix, charset) { text in
             var digest = algorithm.function.digest.hash(text)

@@ -30,7 +30,7 @@ final class DigestSigner: RequestSigner {
         self.secret = secret
         session = Mutex(
             Session(
-                serverNonce: Array(challenge.nonce.utf8),
+                serverNonce: challenge.nonce,
                 digest: RunningDigest(challenge.algorithm.function.digest)))
     }
 
@@ -51,7 +51,7 @@ final class DigestSigner: RequestSigner {
             asked.opaque == self.challenge.opaque,
             asked.algorithmName == self.challenge.algorithmName
         else { return false }
-        return session.withLock { $0.serverNonce.elementsEqual(asked.nonce.utf8) }
+        return session.withLock { $0.serverNonce == asked.nonce }
     }
 
     /// Uses `nonce` from now on, if requests still use `previous`: a late response must not bring an older nonce back,
@@ -127,16 +127,16 @@ final class DigestSigner: RequestSigner {
     /// response's content, which has not arrived, so that nothing can be said.
     func verifies(_ proof: String, of sent: AuthorizationField) -> Bool {
         guard !needsContent else { return true }
-        guard let sent = sent.parsed, let nonce = sent.parameter("nonce"), let uri = sent.parameter("uri") else {
+        guard let sent = sent.parsed, let nonce = sent.octets("nonce"), let uri = sent.octets("uri") else {
             return false
         }
-        let count = Array((sent.parameter("nc") ?? "").utf8)
-        let clientNonce = Array((sent.parameter("cnonce") ?? "").utf8)
+        let count = sent.octets("nc") ?? []
+        let clientNonce = sent.octets("cnonce") ?? []
         return withUnsafeTemporaryAllocation(byteCount: challenge.algorithm.digitCount, alignment: 1) { digits in
             session.withLock { session in
                 let nonce = DigestNonce(
-                    server: Array(nonce.utf8), client: clientNonce, challenge, secret, &session.digest)
-                session.digest.update(Array(":\(uri)".utf8))
+                    server: nonce, client: clientNonce, challenge, secret, &session.digest)
+                session.digest.update([Self.colon] + uri)
                 session.digest.finish(digits: digits)
                 count.withUnsafeBytes {
                     nonce.respond(to: UnsafeRawBufferPointer(digits), count: $0, into: digits, &session.digest)

@@ -19,7 +19,7 @@ package final class PKeyAuthAuthenticator: Authenticator {
     package var requiresTLS: Bool { true }
     package var usesDevice: Bool { true }
 
-    package func canAnswer(_ challenge: Challenge) -> Bool { PKeyAuthChallenge(challenge) != nil }
+    package func canAnswer(_ challenge: Challenge) -> Bool { !challenge.isCut && PKeyAuthChallenge(challenge) != nil }
 
     package func shortcoming(of challenge: Challenge) -> String? {
         canAnswer(challenge) ? nil : "without a nonce, Context and Version"

@@ -188,5 +188,5 @@ package struct ConnectResponse: Equatable, Sendable {
     package var isChallenge: Bool { status == ChallengeSource.parentProxy.status }
 
     /// The values of Proxy-Authenticate, for the exchange.
-    package var challengeFields: [String] { fields.values(of: .proxyAuthenticate) }
+    package var challengeFields: [ChallengeField] { fields.challengeFields(of: .parentProxy) }
 }

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignHTTP1
+import CountersignParents
 import NIOCore
 
 /// The end of an exchange whose client has left.
@@ -44,7 +45,7 @@ extension ExchangeDriver {
         let fields = response.fields
         let action = exchange.responseReceived(
             status: response.status,
-            challengeFields: fields.values(of: isParent ? .proxyAuthenticate : .wwwAuthenticate),
+            challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),
             informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
             sent: sentField)
         if case .ask(let request) = action, let refused = request.refused { noteChallenge(to: refused) }

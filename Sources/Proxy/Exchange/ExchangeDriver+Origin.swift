@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignHTTP1
+import CountersignParents
 import CountersignUpstream
 import NIOCore
 
@@ -22,7 +23,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         let isParent = route.challenger != nil
         run(
             exchange.responseReceived(
-                status: status, challengeFields: fields.values(of: isParent ? .proxyAuthenticate : .wwwAuthenticate),
+                status: status, challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),
                 informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
                 sent: sentField))
         if case .deciding = mode { stream?.pauseReading() }

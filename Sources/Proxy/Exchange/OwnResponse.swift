@@ -74,6 +74,6 @@ extension OwnResponse {
         guard response.isChallenge else { return }
         // The client may answer the parent itself.
         self.status = response.status
-        extraFields = response.challengeFields.map { ("Proxy-Authenticate", $0) }
+        extraFields = response.fields.values(of: .proxyAuthenticate).map { ("Proxy-Authenticate", $0) }
     }
 }

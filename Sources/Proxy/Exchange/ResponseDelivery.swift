@@ -4,6 +4,7 @@ import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
+import CountersignParents
 import CountersignUpstream
 
 /// The origin's responses on their way to the client: the one that waits for a decision, and how it is changed when it
@@ -52,6 +53,6 @@ struct ResponseDelivery {
 
     /// Whether the response offers a scheme that authenticates the connection rather than the request.
     static func offersConnectionBoundScheme(_ head: ResponseHead) -> Bool {
-        AuthenticatorTable.supported.offersConnectionBoundScheme(in: head.fields.values(of: .wwwAuthenticate))
+        AuthenticatorTable.supported.offersConnectionBoundScheme(in: head.fields.challengeFields(of: .origin))
     }
 }

@@ -104,7 +104,7 @@ final class ParentExchange: ParentAnswering {
         permit?.awaitsVerdict = false
         run(
             machine.responseReceived(
-                status: 200, challengeFields: head.values(of: .proxyAuthenticate),
+                status: 200, challengeFields: head.challengeFields(of: .parentProxy),
                 informationFields: head.values(of: .proxyAuthenticationInfo), sent: sent))
     }
 

@@ -31,16 +31,17 @@ extension ChallengeController {
     }
 
     /// Whether a challenge field offers a scheme that is stronger than the space's (RFC 7616 §5.6) and can be answered,
-    /// too. True also if the field cannot be parsed.
+    /// too. True also if a part of the field cannot be read.
     package func canAnswer(strongerThan space: ProtectionSpace, offeredIn field: String) -> Bool {
-        guard let challenges = try? ChallengeParser.parse(fields: [field]) else { return true }
+        let reading = ChallengeParser.read(ChallengeField(field))
+        guard reading.fault == nil else { return true }
         return AuthenticatorTable.supported.authenticators.lazy
             .filter { !$0.usesTicket }
             .prefix { AuthenticationMethod(scheme: $0.schemeName) != space.authenticationMethod }
             .contains { authenticator in
                 var stronger = space
                 stronger.authenticationMethod = AuthenticationMethod(scheme: authenticator.schemeName)
-                return challenges.contains { $0.isOf(authenticator.schemeName) && authenticator.canAnswer($0) }
+                return reading.challenges.contains { $0.isOf(authenticator.schemeName) && authenticator.canAnswer($0) }
                     && (try? canHandle(stronger)) == true
             }
     }

@@ -156,7 +156,8 @@ public struct ChallengeExchange: Sendable {
         challengeFields = challenges
         return run(
             machine.responseReceived(
-                status: status, challengeFields: challenges, informationFields: authenticationInfo, sent: sent))
+                status: status, challengeFields: challenges.map { ChallengeField($0) },
+                informationFields: authenticationInfo, sent: sent))
     }
 
     /// The challenge was answered, with the result of ``ChallengeController/handle(_:)``. A challenge with a previous
@@ -289,7 +290,7 @@ public struct ChallengeExchange: Sendable {
         _ = next.started()
         guard
             case .ask(let question) = next.responseReceived(
-                status: context.source.status, challengeFields: challengeFields)
+                status: context.source.status, challengeFields: challengeFields.map { ChallengeField($0) })
         else { return nil }
         machine = next
         unanswered = outcome
