@@ -65,8 +65,8 @@ extension Challenge {
 
 @Suite struct ChallengeParserTests {
     @Test func corpusIsThere() {
-        #expect(ParserCase.all.count == 69)
-        #expect(ParserCase.all.filter { $0.error != nil }.count == 15)
+        #expect(ParserCase.all.count == 70)
+        #expect(ParserCase.all.filter { $0.error != nil }.count == 16)
     }
 
     @Test(arguments: ParserCase.all)
@@ -145,6 +145,9 @@ extension Challenge {
         let most = "Basic realm=\"" + String(repeating: "x", count: 16384 - 14) + "\""
         #expect(try ChallengeParser.parse(fields: [most]).first?.realm?.count == 16370)
         #expect(throws: AuthenticationError(.challengeTooLong, "")) { try ChallengeParser.parse(fields: [most + " "]) }
+        let reading = ChallengeParser.read(ChallengeField(most + " "))
+        #expect(reading.challenges == [])
+        #expect(reading.fault?.code == .challengeTooLong)
     }
 
     @Test func theBoundIsOnAllFieldsTogether() throws {

@@ -144,6 +144,31 @@ import Testing
         #expect(!signer.verifies(String(proof.reversed()), of: sent))
     }
 
+    @Test func aCutPKeyAuthChallengeIsNotAnswered() throws {
+        let whole = "PKeyAuth nonce=\"n\", Context=\"c\", Version=\"1.0\""
+        for (field, isAnswered) in [(whole, true), (whole + " oops", false)] {
+            let challenge = try #require(try Self.challenges([field]).first)
+            #expect(PKeyAuthAuthenticator.shared.canAnswer(challenge) == isAnswered)
+        }
+    }
+
+    /// It would be used for the next request.
+    @Test(arguments: [("", "next"), (" oops", "n"), (", nextnonce=\"other\"", "n")])
+    func theNextNonceOfAFieldWithAFaultIsNotUsed(more: String, nonce: String) throws {
+        let challenge = try #require(try Self.challenges(["Digest realm=r, nonce=n, qop=auth"]).first)
+        let asked = try #require(DigestChallenge(challenge))
+        let credential = PasswordCredential(name: "e", user: "u", password: Secret(utf8: "p"), generation: 1)
+        let signer = DigestSigner(asked, try DigestSecret(of: credential, domain: nil, asked, .utf8))
+        func field() -> AuthorizationField? {
+            signer.field(for: SampleRequest(target: "/"), newClientNonce: Array("c".utf8))
+        }
+        let response = AcceptingResponse(
+            challenge: challenge, answer: .perRequest(signer), sent: field(), challengeFields: [],
+            informationFields: ["nextnonce=\"next\"\(more)"], source: .origin)
+        _ = DigestAuthenticator(.md5).acceptance(response)
+        #expect(field()?.parameter("nonce") == nonce)
+    }
+
     @Test func aBrokenLineDoesNotKeepATokenFromBeingRead() {
         play([
             .event(.started), .expect(.send(nil)),
