@@ -216,7 +216,8 @@ extension Breaker.AccountRecord {
         guard attempt.number > begunInDoubt else { return }
         carriedFailures = 0
         unaccepted = Breaker.UnacceptedAnswers()
-        if attempt.isPrompt(at: now) { provenAt = now }
+        // When the directory has judged it, between the beginning and now, is not known.
+        provenAt = max(provenAt ?? attempt.since, attempt.since)
     }
 
     /// An answer was not accepted. `attempt` is nil if it needed no permission. Such an answer counts only if it is the

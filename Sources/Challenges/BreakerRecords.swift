@@ -76,12 +76,12 @@ extension Breaker {
             at = now
         }
 
-        /// How many seconds the next attempt must wait.
+        /// How many seconds the next attempt must wait. A clock that was set back ends no pause.
         func pause(at now: Int64) -> Int64 {
             let count = count(at: now)
             guard count >= Breaker.limit else { return 0 }
             let whole = Breaker.shortestPauseSeconds << min(count - Breaker.limit, 8)
-            return max(0, min(whole, Breaker.longestPauseSeconds) - abs(now - at))
+            return max(0, min(whole, Breaker.longestPauseSeconds) - max(0, now - at))
         }
     }
 

@@ -34,7 +34,7 @@ import Testing
         for seed in 0..<100 as Range<UInt64> {
             var schedule = Schedule(seed, isQuiet: true, changes: false)
             schedule.run()
-            #expect(schedule.refused == 0, "seed \(seed): \(schedule.refused)")
+            #expect(schedule.refused == 0 && schedule.stuck == 0, "seed \(seed): \(schedule.refused) \(schedule.stuck)")
         }
     }
 }
@@ -104,6 +104,8 @@ private struct Schedule {
     /// Those that were sent after the first verdict.
     private(set) var wrongAfterVerdict = 0
     private(set) var refused = 0
+    /// Requests that still wait when nothing more happens.
+    var stuck: Int { processes.reduce(0) { $0 + $1.waiting.count } }
 
     // MARK: The plan
 

@@ -245,6 +245,24 @@ import Testing
         #expect(breaker.ask(Self.key, "/next") == .free)
     }
 
+    /// The password may have changed after the directory has judged it.
+    @Test func aSlowAcceptanceProvesTheTimeOfTheQuestion() {
+        let breaker = Self.accepted()
+        #expect(breaker.ask(Self.key, "/slow") == .mayTry)
+        breaker.now += 9
+        breaker.end(Self.key, "/slow", .accepted)
+        #expect(breaker.ask(Self.key) == .free)
+        breaker.now += 1
+        #expect(breaker.ask(Self.key) == .mayTry)
+    }
+
+    @Test func aClockThatIsSetBackEndsNoPause() {
+        let breaker = Self.accepted()
+        for path in ["/", "/"] { breaker.attempt(Self.key, path, .unknown) }
+        breaker.now -= 3600
+        #expect(isUnsuitable(breaker.ask(Self.key)))
+    }
+
     @Test func slowRequestsHoldUpOthersForTwentySeconds() {
         let breaker = Self.accepted()
         #expect((1...2).map { breaker.ask(Self.key, "/slow/\($0)") } == [.mayTry, .mayTry])

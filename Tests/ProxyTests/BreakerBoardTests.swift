@@ -20,8 +20,11 @@ import Testing
     /// A storage that fails while its disk is full.
     private final class Disk: Sendable {
         let isFull = Mutex(true)
+        let isReadOnly: Bool
         let now = Mutex<Int64>(1_800_000_000)
         private let records = Mutex<BreakerStorage.Records>([:])
+
+        init(isReadOnly: Bool = false) { self.isReadOnly = isReadOnly }
 
         var board: BreakerBoard {
             BreakerBoard(
@@ -30,7 +33,7 @@ import Testing
                     changed: { () throws(BreakerStorage.Failure) in nil },
                     update: { (_, change) throws(BreakerStorage.Failure) in
                         if self.isFull.withLock({ $0 }) {
-                            throw BreakerStorage.Failure("the disk is full", isReadOnly: false)
+                            throw BreakerStorage.Failure("the disk is full", isReadOnly: self.isReadOnly)
                         }
                         var breaker = Breaker(accounts: self.records.withLock { $0 })
                         change(&breaker)
@@ -52,6 +55,18 @@ import Testing
         // The next request tries again.
         disk.isFull.withLock { $0 = false }
         #expect(board.requestAtOnce(Self.key) == .go)
+    }
+
+    @Test func withoutRecordsTwoRequestsTryAtATimeAsWell() async throws {
+        let board = Disk(isReadOnly: true).board
+        let permitted = Mutex(0)
+        @Sendable func ask(_ key: Breaker.Key) {
+            if board.request(key, again: { ask(key) }) == .go { permitted.withLock { $0 += 1 } }
+        }
+        for key in Crowd.keys { ask(key) }
+        #expect(try await eventually { permitted.withLock { $0 } >= 2 })
+        await board.flush()
+        #expect(permitted.withLock { $0 } == 2)
     }
 
     @Test func aLaterRequestDoesNotReceiveAnOldReason() async {

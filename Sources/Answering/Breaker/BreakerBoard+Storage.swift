@@ -20,8 +20,11 @@ extension BreakerBoard {
         } catch {
             report(error)
             if error.isReadOnly {
-                isGranted = true
-                state.withLock { $0.breaker.attemptBegan(key, for: request, owner: owner, at: now()) }
+                isGranted = state.withLock { state in
+                    guard state.breaker.decide(key, for: request, at: now()) == .mayTry else { return false }
+                    state.breaker.attemptBegan(key, for: request, owner: owner, at: now())
+                    return true
+                }
             } else {
                 refusal = "the attempt cannot be recorded: \(error.detail)"
             }

@@ -135,7 +135,7 @@ struct StoredRecords: Codable {
             record.carriedFailures = carriedFailures
             record.unaccepted = unaccepted
             record.begun = account.attempts ?? 0
-            record.begunInDoubt = account.attemptsInDoubt ?? 0
+            record.begunInDoubt = min(account.attemptsInDoubt ?? 0, record.begun)
             for space in account.spaces {
                 guard let (key, value) = space.decoded else { return nil }
                 record.spaces[key] = value
