@@ -17,6 +17,8 @@ extension OriginConnection {
                     guard let head = try nextHead() else { return }
                     status = head.status
                     let leavesHTTP = head.status == 101 || (method == .connect && head.status / 100 == 2)
+                    // One without content may still contradict itself.
+                    if head.repair != nil { _ = try head.framing(answering: method) }
                     let end = leavesHTTP || head.isInformational ? .none : try beginBody(of: head)
                     delegate?.originResponded(head, content: end)
                     if leavesHTTP { return }

@@ -91,7 +91,7 @@ import Testing
             bytes += octets(more)
             return search.mayEnd(in: bytes.span.bytes)
         }
-        for more in ["", "a", String(repeating: "b", count: 65_536)] { #expect(mayEnd(after: more)) }
+        for more in ["", "a", String(repeating: "b", count: 8192)] { #expect(mayEnd(after: more)) }
         for more in ["", "c", "d\r"] { #expect(!mayEnd(after: more)) }
         for more in ["\n", "Y\n", "\n", String(repeating: "e", count: 262_144)] { #expect(mayEnd(after: more)) }
     }
