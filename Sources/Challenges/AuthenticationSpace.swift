@@ -4,7 +4,8 @@
 /// scheme.
 package struct AuthenticationSpace: Hashable, Sendable {
     package let origin: Origin
-    /// The realm as the origin wrote it; nil for schemes without realms (NTLM, client certificates).
+    /// The realm as the origin wrote it; nil for schemes without realms (NTLM, client certificates), and for challenges
+    /// that name none.
     package let realm: String?
     package let scheme: AuthenticationScheme
 

@@ -192,7 +192,11 @@ extension AcceptingResponse {
             }
             return isAbsent ? .accepted : .unproved("the challenge field cannot be read")
         }
-        let tokens = challenges.filter { $0.isOf(word) }.compactMap(\.token68)
+        let own = challenges.filter { $0.isOf(word) }
+        guard !own.contains(where: { $0.isCut && $0.token68 == nil }) else {
+            return .unproved("the challenge field cannot be read")
+        }
+        let tokens = own.compactMap(\.token68)
         guard let first = tokens.first else { return .accepted }
         guard tokens.count == 1 else { return .unproved("there are \(tokens.count) tokens") }
         guard let token = Base64.decode(first) else { return .unproved("the token is not Base64") }

@@ -48,6 +48,9 @@ package struct Challenge: Equatable, Sendable {
     /// The same value as the origin wrote it.
     package func octets(_ name: String) -> [UInt8]? { find(name)?.octets }
 
+    /// The same challenge, of which something may be missing.
+    func cut() -> Challenge { Challenge(scheme: scheme, token68: token68, parameters: parameters, isCut: true) }
+
     private func find(_ name: String) -> AuthParameter? {
         let name = name.lowercased()
         return parameters.first { $0.name.lowercased() == name }

@@ -25,6 +25,8 @@ package enum ChallengeParser {
         /// The first place that the grammar permits in no way, or that others may read differently; nil if there is
         /// none.
         package let fault: AuthenticationError?
+        /// The line begins with a parameter, as if it went on with the challenge before it.
+        let continuesChallenge: Bool
     }
 
     /// Returns the challenges of one response, in the order of `fields`, and within a field in its own order.
@@ -34,7 +36,11 @@ package enum ChallengeParser {
     package static func parse(fields: [ChallengeField]) throws(AuthenticationError) -> [Challenge] {
         guard fields.reduce(0, { $0 + $1.octets.count }) <= maximumBytes else { throw tooLong }
         let readings = fields.enumerated().map { read($1, number: $0 + 1) }
-        let challenges = readings.flatMap(\.challenges)
+        var challenges: [Challenge] = []
+        for reading in readings {
+            if reading.continuesChallenge, let last = challenges.popLast() { challenges.append(last.cut()) }
+            challenges += reading.challenges
+        }
         if challenges.isEmpty, let fault = readings.lazy.compactMap(\.fault).first { throw fault }
         return challenges
     }
@@ -46,10 +52,13 @@ package enum ChallengeParser {
 
     /// Reads one field line. `number` is its position in the response, for the fault.
     package static func read(_ field: ChallengeField, number: Int = 1) -> Reading {
-        guard field.octets.count <= maximumBytes else { return Reading(challenges: [], fault: tooLong) }
+        guard field.octets.count <= maximumBytes else {
+            return Reading(challenges: [], fault: tooLong, continuesChallenge: false)
+        }
         var reader = FieldReader(field, number: number)
+        let continuesChallenge = reader.isParameter(afterCommas: true)
         let challenges = reader.challenges()
-        return Reading(challenges: challenges, fault: reader.fault)
+        return Reading(challenges: challenges, fault: reader.fault, continuesChallenge: continuesChallenge)
     }
 
     private static var tooLong: AuthenticationError {
@@ -142,7 +151,7 @@ private struct FieldReader {
     }
 
     /// Whether a parameter begins here: `token BWS "="`, and no second `=`, which would be Base64.
-    private func isParameter(afterCommas: Bool = false) -> Bool {
+    func isParameter(afterCommas: Bool = false) -> Bool {
         var ahead = self
         if afterCommas { ahead.skip { $0.isSpace || $0 == .comma } }
         guard ahead.takeToken() != nil else { return false }
@@ -240,7 +249,10 @@ private struct FieldReader {
         let end = (rest.lastIndex { !$0.isSpace } ?? start - 1) + 1
         if rest.prefix(upTo: end).last == .quote { value = Array(rest.prefix(upTo: end).dropLast()) }
         // Others may have been meant to follow.
-        isCut = value.contains(.comma)
+        if value.contains(where: { $0 == .comma || $0 == .semicolon || $0 == .equals }) {
+            isCut = true
+            report("quoted string without an end", at: start - 1)
+        }
         return value
     }
 

@@ -32,8 +32,11 @@ extension ExchangeMachine {
         guard !offers.isEmpty else { return handBack(challenge: .no(nothingToAnswer(challenges))) }
         if let refusal = context.plaintextRefusal { return handBack(challenge: refusal) }
         let refusals = offers.map { context.transportRefusal(of: $0.authenticator) }
-        let usable = context.withoutFallback(zip(offers, refusals).filter { $1 == nil }.map(\.0))
-        guard let first = usable.first else { return handBack(challenge: refusals.first ?? nil) }
+        let usable = context.withoutFallback(zip(offers, refusals).filter { $1 == nil }.map(\.0), in: challenges)
+        guard let first = usable.first else {
+            let refusal = refusals.lazy.compactMap(\.self).first
+            return handBack(challenge: refusal ?? .no("a stronger challenge has a fault, and http is not secure"))
+        }
         let untried = usable.drop { $0.space(at: context.origin) == failedSpace }
         let hasFailed = untried.count < usable.count
         // What failed before the challenge may not be offered here.

@@ -45,6 +45,11 @@ extension ExchangeMachine {
             let offer = accepted.offer
             // Another realm or scheme asks for credentials of its own, so this is its first challenge.
             guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
+                let isAskedClearly = challenges.contains { $0.isOf(offer.authenticator.schemeName) && !$0.isCut }
+                if !isAskedClearly, fields.contains(where: { ChallengeParser.read($0).fault != nil }) {
+                    // What cannot be read may be about the answer.
+                    return rejected(accepted.space, accepted.credential)
+                }
                 return challengedInstead(of: offer, by: challenges)
             }
             // The renewed answer is one to the challenge that came before.

@@ -95,12 +95,17 @@ package struct RequestContext: Sendable {
     }
 
     /// Those of `offers`, strongest first, that may be answered. Over http, anybody on the way can make the stronger
-    /// ones fail. So a password is sent as it is in place of one only if the site's line names its scheme.
-    func withoutFallback(_ offers: [Offer]) -> [Offer] {
-        guard origin.scheme == .http, !namesSchemes, let strongest = offers.first,
-            !strongest.authenticator.sendsPassword
-        else { return offers }
-        return offers.filter { !$0.authenticator.sendsPassword }
+    /// ones fail, or damage their challenges. So a password is sent as it is in place of one only if the site's line
+    /// names its scheme.
+    func withoutFallback(_ offers: [Offer], in challenges: [Challenge]) -> [Offer] {
+        guard origin.scheme == .http, !namesSchemes else { return offers }
+        let others = offers.filter { !$0.authenticator.sendsPassword }
+        let isOther = { (challenge: Challenge) in
+            authenticators.authenticators.contains {
+                !$0.sendsPassword && permitted.contains($0.scheme) && challenge.isOf($0.schemeName)
+            }
+        }
+        return others.isEmpty && !challenges.contains { $0.isCut && isOther($0) } ? offers : others
     }
 
     /// Whether a response with this status may be a challenge although its status is not that of the source.

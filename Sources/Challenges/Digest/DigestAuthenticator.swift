@@ -56,8 +56,10 @@ package final class DigestAuthenticator: Authenticator {
     }
 
     /// What `domain` lists of this origin, and all below it; without `domain`, the whole origin (§3.3). No other origin
-    /// receives an answer before it challenges.
+    /// receives an answer before it challenges. If `domain` may have been cut off, only what is beside the challenged
+    /// target.
     package func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] {
+        guard !challenge.isCut else { return PathScope(challengedPath: challengedTarget).map { [$0] } ?? [] }
         let uris = (challenge.parameter("domain") ?? "").split(separator: " ").map(String.init)
         guard !uris.isEmpty else { return [.wholeOrigin] }
         return uris.compactMap { uri in Self.path(of: uri, at: origin).flatMap { PathScope(below: $0) } }
