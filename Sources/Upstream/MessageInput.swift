@@ -38,9 +38,18 @@ package final class MessageInput {
     package var first: UInt8? { bytes.flatMap { $0.getInteger(at: $0.readerIndex) } }
 
     package func append(_ buffer: ByteBuffer) {
-        guard bytes != nil else { return bytes = buffer }
-        bytes?.writeImmutableBuffer(buffer)
-        if wipesHeads { buffer.wipe() }
+        guard let unread = bytes else { return bytes = buffer }
+        guard wipesHeads else {
+            bytes?.writeImmutableBuffer(buffer)
+            return
+        }
+        // Copied, because the memory of a read is used again.
+        var joined = ByteBufferAllocator().buffer(capacity: unread.readableBytes + buffer.readableBytes)
+        for part in [unread, buffer] {
+            joined.writeImmutableBuffer(part)
+            part.wipe(next: part.readableBytes)
+        }
+        bytes = joined
     }
 
     /// Takes all bytes, which are not HTTP messages.

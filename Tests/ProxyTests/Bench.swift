@@ -45,7 +45,7 @@ final class Bench {
             brokerCookies: brokerCookies, pseudonym: "csn-test",
             wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
-        client = EmbeddedChannel(loop: loop)
+        client = EmbeddedChannel(handler: Wire(isNarrow: false), loop: loop)
         connection = ClientConnection(services: services, process: ClientProcess(uid: uid), addresses: addresses)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
@@ -58,7 +58,7 @@ final class Bench {
             configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil, routes: NoWay(),
             pseudonym: "csn-test", wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
-        client = EmbeddedChannel(loop: loop)
+        client = EmbeddedChannel(handler: Wire(isNarrow: false), loop: loop)
         connection = ClientConnection(services: services, process: ClientProcess(uid: uid), addresses: nil)
         try client.pipeline.syncOperations.addHandler(connection)
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()

@@ -44,8 +44,10 @@ extension ExchangeDriver {
         case .unsuitable(let reason):
             run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         case .permitted(let attempt):
-            beginDialogue().permit = BreakerAttempt(
-                permit.used(by: attempt), for: requestTag, permittedBy: services.shared.breaker)
+            if dialogue?.permit?.key != permit {
+                beginDialogue().permit = BreakerAttempt(
+                    permit.used(by: attempt), for: requestTag, permittedBy: services.shared.breaker)
+            }
             useConnections(of: reference)
             run(exchange.decisionReceived(.useCredential(credential)))
         }
@@ -125,6 +127,26 @@ extension ExchangeDriver {
         if permit.wasUnanswered() { return true }
         dialogue.permit = nil
         return false
+    }
+
+    /// The password that an answer sends before a challenge may not be sent any more: while the request waited for its
+    /// connection, too much time has passed since a site has accepted it, or one has not.
+    func mustWithdraw(_ answer: Answer?) -> Bool {
+        guard answer != nil, services.now > waitingSince, dialogue?.permit == nil,
+            let accepted = exchange.unaskedAnswer
+        else { return false }
+        let key = Breaker.Key(space: accepted.space, credential: accepted.credential)
+        return key.locksAccount && !services.shared.breaker.mayPreempt(key)
+    }
+
+    /// The connection was lost after an answer that sends a password before a challenge. Nobody knows whether the
+    /// origin has read it, so it goes out again only as an answer to a challenge. Returns false if there is none.
+    func losesUnaskedPassword() -> Bool {
+        guard sentField != nil, dialogue?.permit == nil, let accepted = exchange.unaskedAnswer,
+            Breaker.Key(space: accepted.space, credential: accepted.credential).locksAccount
+        else { return false }
+        loseAnswer(.unknown)
+        return true
     }
 
     /// Identifies the request to the breaker.

@@ -38,6 +38,7 @@ extension ExchangeDriver {
     /// The origin has responded after the client had left. Only the breaker and later requests profit from that: an
     /// answer to a further challenge is not sent.
     func verdictArrived(_ response: borrowing ResponseHead) {
+        if route.sharedSession != nil { response.fields.wipe(.setCookie) }
         record.responded(response.status)
         // A rejected expectation says nothing about the credential.
         if response.status == 417, upload?.isExpecting == true { return loseAnswer(.inconclusive) }

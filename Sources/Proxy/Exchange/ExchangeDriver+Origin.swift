@@ -104,7 +104,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             {
                 // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
                 // attempt.
-                if let lastStep { return drained(lastStep) }
+                if let lastStep { return losesUnaskedPassword() ? restart() : drained(lastStep) }
             }
             let giveUp = {
                 self.loseAnswer(.unusableResponse(status: error.status, otherwise: .lost(by: error.code)))
@@ -166,7 +166,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         let invites = invitesSessionAuthentication(response)
         if (invites && !withholdsCredential) || clientBindsConnection { connection?.isAuthenticated = true }
         var changes = changes(to: response, invitesSessionAuthentication: invites)
-        changes.isSecret = startsSession
+        changes.isSecret = route.sharedSession != nil && (startsSession || !changes.setCookies.isEmpty)
         client.send(response, changes)
         if startsSession { response.head.fields.wipe(.setCookie) }
         if !response.pieces.isEmpty { send(response.pieces) }

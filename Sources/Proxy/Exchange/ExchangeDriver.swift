@@ -231,7 +231,8 @@ final class ExchangeDriver {
         }
     }
 
-    /// Starts the exchange again: nothing has been sent under the trust outcome that it was started with.
+    /// Starts the exchange again: nothing has been sent under the trust outcome that it was started with, or the answer
+    /// that it was started with must not be sent.
     func restart() {
         prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: exchange.context.clientAuthorizes,
@@ -330,6 +331,10 @@ final class ExchangeDriver {
             openDialogue(request)
         case .transmit(let answer, let isOpening):
             if let use = route.brokerUse, awaitsBrokerCookie(use, before: step) { return }
+            if mustWithdraw(answer) {
+                waitingSince = services.now
+                return restart()
+            }
             lastStep = step
             transmit(answer, isOpening: isOpening, on: connection)
         }
