@@ -184,7 +184,7 @@ import Testing
 
     /// What is no proof is no wrong one (RFC 7616 §3.5).
     @Test(arguments: [
-        ["info": "qop=auth nc=00000001"], ["info": "rspauth=\""], ["info": "rspauth=\"00\", rspauth=\"00\""],
+        ["info": "qop=auth, =00000001"], ["info": "rspauth=\""], ["info": "rspauth=\"00\", rspauth=\"00\""],
         ["rspauth": "0123456789abcdef"], ["rspauth": String(repeating: "x", count: 64)],
     ])
     func aProofThatCannotBeReadIsNotWrong(control: [String: String]) throws {

@@ -132,7 +132,11 @@ import Testing
         let content = try user.folder.write("first", String(repeating: "x", count: 200_000))
         for _ in 0..<2 {
             let posted = try Command.run(
-                try Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--data-binary", "@\(content)", "\(plain)/post"],
+                try Tool.path("curl"),
+                [
+                    "-q", "-sS", "-x", proxy.url, "--data-binary", "@\(content)", "-w",
+                    "%{stderr}%header{proxy-status}", "\(plain)/post",
+                ],
                 in: user.folder)
             #expect(posted.output == "200000", "\(posted.said)")
         }
