@@ -103,6 +103,7 @@ package struct RequestContext: Sendable {
         let isOther = { (challenge: Challenge) in
             authenticators.authenticators.contains {
                 !$0.sendsPassword && permitted.contains($0.scheme) && challenge.isOf($0.schemeName)
+                    && transportRefusal(of: $0) == nil
             }
         }
         return others.isEmpty && !challenges.contains { $0.isCut && isOther($0) } ? offers : others

@@ -137,6 +137,23 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.contains("has accepted digest before"), "\(answer)")
     }
 
+    /// A fault may be damage on the way. Bearer is never answered over http, so nothing is weaker than it.
+    @Test(arguments: [
+        ("Digest realm=\"r\", nonce=\"n\", domain=\"\"/\"", false), ("Digest nonce=\"n\" oops, realm=\"r\"", false),
+        ("Bearer realm=\"r\", error_description=\"The \"x\"\"", true), ("Unknown realm=\"r\" oops", true),
+    ])
+    func besideAFaultNoPasswordGoesInClear(other: String, isAnswered: Bool) throws {
+        let bench = try Bench(sites: "http://a.example plaintext=yes preempt=no", password: "pw")
+        let origin = try bench.idleOrigin(withCredential: true)
+        try bench.send("GET http://a.example/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        _ = try origin.sent()
+        try origin.receive(
+            "HTTP/1.1 401 No\r\nWWW-Authenticate: \(other)\r\nWWW-Authenticate: Basic realm=\"r\"\r\n"
+                + "Content-Length: 0\r\n\r\n")
+        #expect(try origin.sent().contains("\r\nAuthorization: Basic ") == isAnswered)
+        if !isAnswered { #expect(try bench.answer().contains("a stronger challenge has a fault")) }
+    }
+
     /// A client of another user, with a cache entry of its own, may have had the credential rejected.
     @Test func anAnswerRejectedElsewhereIsNotSentPreemptively() throws {
         let (bench, origin) = try Self.listed()
