@@ -139,14 +139,10 @@ extension ExchangeDriver {
         return key.locksAccount && !services.shared.breaker.mayPreempt(key)
     }
 
-    /// The connection was lost after an answer that sends a password before a challenge. Nobody knows whether the
-    /// origin has read it, so it goes out again only as an answer to a challenge. Returns false if there is none.
-    func losesUnaskedPassword() -> Bool {
-        guard sentField != nil, dialogue?.permit == nil, let accepted = exchange.unaskedAnswer,
-            Breaker.Key(space: accepted.space, credential: accepted.credential).locksAccount
-        else { return false }
-        loseAnswer(.unknown)
-        return true
+    /// The request has sent a password before a challenge.
+    var hasSentUnaskedPassword: Bool {
+        guard sentField != nil, dialogue?.permit == nil, let accepted = exchange.unaskedAnswer else { return false }
+        return Breaker.Key(space: accepted.space, credential: accepted.credential).locksAccount
     }
 
     /// Identifies the request to the breaker.

@@ -103,8 +103,9 @@ extension ExchangeDriver: OriginStreamDelegate {
                 !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), mayAnswerAgain()
             {
                 // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
-                // attempt.
-                if let lastStep { return losesUnaskedPassword() ? restart() : drained(lastStep) }
+                // attempt. Nobody knows whether a password that was sent ahead has been read.
+                if hasSentUnaskedPassword { return restart(sendsAhead: false) }
+                if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
                 self.loseAnswer(.unusableResponse(status: error.status, otherwise: .lost(by: error.code)))

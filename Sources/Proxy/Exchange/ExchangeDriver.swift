@@ -159,7 +159,8 @@ final class ExchangeDriver {
     /// The exchange of a request that is about to be sent, and its first action.
     private static func prepare(
         _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession, _ services: LoopServices,
-        clientAuthorizes: Bool, foreignCause: RequestCause.Refusal?, hasBody: Bool, path: ArraySlice<UInt8>
+        clientAuthorizes: Bool, foreignCause: RequestCause.Refusal?, hasBody: Bool, path: ArraySlice<UInt8>,
+        sendsAhead: Bool = true
     ) -> Route.PreparedExchange {
         guard !clientAuthorizes, foreignCause == nil, slot.key.trust.answers else {
             var context = route.context
@@ -171,7 +172,8 @@ final class ExchangeDriver {
             }
             return Route.PreparedExchange(context, hasBody: hasBody)
         }
-        return route.preparedExchange(hasBody: hasBody, in: usableSpace(for: path, slot, route, session, services))
+        let space = sendsAhead ? usableSpace(for: path, slot, route, session, services) : nil
+        return route.preparedExchange(hasBody: hasBody, in: space)
     }
 
     /// The protection space that earlier requests found `path` to lie in, if its credential may be sent pre-emptively.
@@ -232,11 +234,11 @@ final class ExchangeDriver {
     }
 
     /// Starts the exchange again: nothing has been sent under the trust outcome that it was started with, or the answer
-    /// that it was started with must not be sent.
-    func restart() {
+    /// that it was started with must not be sent. `sendsAhead`: another one may be sent before a challenge.
+    func restart(sendsAhead: Bool = true) {
         prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: exchange.context.clientAuthorizes,
-            foreignCause: foreignCause?.refusal, hasBody: head.hasBody, path: path)
+            foreignCause: foreignCause?.refusal, hasBody: head.hasBody, path: path, sendsAhead: sendsAhead)
         exchange = prepared.exchange
         start()
     }
