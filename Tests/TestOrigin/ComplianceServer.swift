@@ -60,3 +60,11 @@ package final class ComplianceServer: Sendable {
         String(decoding: try JSONSerialization.data(withJSONObject: control), as: UTF8.self)
     }
 }
+
+extension [String] {
+    /// These actions without the questions about the status before the last one: they are asked as long as a page is
+    /// open, and a busy machine opens it slowly.
+    package var withoutPolls: [String] {
+        enumerated().filter { $0.element != "status" || $0.offset == count - 1 }.map(\.element)
+    }
+}
