@@ -23,7 +23,14 @@ enum Surroundings {
     static func restoreFatalSignals() {
         let kept = getenv("COUNTERSIGN_BACKTRACE").map { String(cString: $0).lowercased() }
         if let kept, ["1", "yes", "true"].contains(kept) { return }
-        for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS] { signal(number, SIG_DFL) }
+        var fatal = sigset_t()
+        sigemptyset(&fatal)
+        for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS] {
+            signal(number, SIG_DFL)
+            sigaddset(&fatal, number)
+        }
+        // The thread that has started this process may have blocked some of them.
+        pthread_sigmask(SIG_UNBLOCK, &fatal, nil)
     }
 
     /// Variables that open the page to inspection, weaken the sandbox, or write keys and traffic to files.
