@@ -84,68 +84,73 @@ let package = Package(
         // The process that runs proxy auto-configuration scripts loads libduktape, if it is installed.
         .systemLibrary(name: "CountersignCDuktape", path: "Sources/CDuktape"),
         module("Cryptography", ["COpenSSL"]),
+        module("Addresses", ["Cryptography"]),
         module("HTTP1"),
         module("Loopback"),
-        module("Challenges", ["Cryptography"]),
+        module("Challenges", ["Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
-        module("SitePolicy", ["Challenges", "Cryptography"]),
-        module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
-        module("JSON", ["SitePolicy", "Cryptography"]),
+        module("SitePolicy", ["Challenges", "Addresses", "Cryptography"]),
+        module("Parents", ["HTTP1", "Challenges", "Addresses", "Cryptography"]),
+        module("JSON", ["Cryptography"]),
         module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
         module(
-            "Routing", ["Parents", "PAC", "SitePolicy", "HTTP1", "Challenges", "Cryptography", "CCurl"],
+            "Routing", ["Parents", "PAC", "HTTP1", "Addresses", "Cryptography", "CCurl"],
             settings: internalImports),
-        module("OAuth", ["JSON", "SitePolicy", "Challenges", "Cryptography"]),
-        module("DeviceManagement", ["OAuth", "JSON", "SitePolicy", "Challenges", "Cryptography"]),
+        module("OAuth", ["JSON", "Addresses", "Cryptography"]),
+        module("DeviceManagement", ["OAuth", "JSON", "Addresses", "Cryptography"]),
         module("Broker", ["JSON", "Cryptography", "CDBus"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
         module(
             "Enrollment",
-            ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "COpenSSL", "CCurl"]),
+            ["Routing", "Parents", "Certificates", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl"]),
         module(
             "SignIn",
             [
                 "DeviceManagement", "Enrollment", "OAuth", "JSON", "HTTP1", "Loopback", "SitePolicy", "Certificates",
-                "Cookies", "Challenges", "Cryptography", "CCurl", "CLinux",
+                "Cookies", "Challenges", "Addresses", "Cryptography", "CCurl", "CLinux",
             ]),
         module(
-            "Revocation", ["Routing", "Parents", "SitePolicy", "Certificates", "Challenges", "Cryptography", "CCurl"]),
+            "Revocation", ["Routing", "Parents", "Certificates", "Addresses", "Cryptography", "CCurl"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
         module(
             "Answering",
-            ["TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography"]),
+            [
+                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses",
+                "Cryptography",
+            ]),
         module(
             "Countersign",
             [
                 "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate", "Vault",
                 "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies", "Challenges",
-                "Cryptography", "COpenSSL", "CCurl", "CLinux",
+                "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
             "Upstream",
-            ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"],
+            ["Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses", "Cryptography"],
             nio),
         module(
             "Proxy",
             [
                 "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
             [
                 "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
-                "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Cryptography",
+                "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
+                "Cryptography",
             ], nio + [logging], settings: internalImports),
         module("CountersignServiceLifecycle", ["CountersignNIO"], [lifecycle], settings: internalImports),
         module(
-            "CountersignURLSession", ["CountersignNIO", "Countersign", "Upstream", "HTTP1", "Challenges"], nio,
+            "CountersignURLSession", ["CountersignNIO", "Countersign", "Upstream", "HTTP1", "Addresses"], nio,
             settings: internalImports),
         // A provider on this machine, for the demo and for tests.
         module("Issuer", ["OAuth", "JSON", "HTTP1", "Certificates", "Cryptography"], nio),
@@ -168,7 +173,8 @@ let package = Package(
                 [
                     "CountersignNIO", "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo",
                     "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Cookies", "Challenges", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents", "Routing", "PAC",
+                    "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents",
+                    "Routing", "PAC",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -191,21 +197,22 @@ let package = Package(
                 ["CountersignNIO", "Countersign", "Proxy", "TLS", "Vault", "Certificates"], [logging]),
             path: "Tests/DelegatingProxy"),
         tests("CryptographyTests", ["Cryptography"]),
+        tests("AddressesTests", ["Addresses", "SitePolicy"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
-        tests("ChallengesTests", ["NTLM", "Challenges", "Cryptography"]),
+        tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
-        tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Cryptography"]),
+        tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Addresses", "Cryptography"]),
         tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
-        tests("SitePolicyTests", ["SitePolicy", "Challenges"]),
-        tests("ParentsTests", ["Parents", "TestOrigin", "SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
+        tests("SitePolicyTests", ["SitePolicy", "TestOrigin", "Challenges", "Addresses"]),
+        tests("ParentsTests", ["Parents", "TestOrigin", "HTTP1", "Addresses", "Cryptography"]),
         tests(
             "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
         tests(
             "RoutingTests",
-            ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "SitePolicy", "Challenges", "Cryptography"]),
+            ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "Addresses", "Cryptography"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
-        tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "SitePolicy", "Challenges"]),
+        tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "Addresses"]),
         tests("BrokerTests", ["Broker", "TestOrigin", "JSON", "Cryptography"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("CookiesTests", ["Cookies", "Cryptography"]),
@@ -216,44 +223,45 @@ let package = Package(
         tests(
             "EnrollmentTests",
             [
-                "Enrollment", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Challenges",
-                "Cryptography",
+                "Enrollment", "Routing", "Parents", "TestOrigin", "Certificates", "Challenges",
+                "Addresses", "Cryptography",
             ]),
         tests(
             "SignInTests",
             [
                 "SignIn", "DeviceManagement", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cookies", "Challenges",
-                "Cryptography",
+                "Addresses", "Cryptography",
             ]),
         tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
         tests(
             "RevocationTests",
-            ["Revocation", "Routing", "Parents", "SitePolicy", "TestOrigin", "Certificates", "Cryptography"]),
+            ["Revocation", "Routing", "Parents", "TestOrigin", "Certificates", "Addresses", "Cryptography"]),
         tests(
             "UpstreamTests",
             [
-                "Upstream", "TestOrigin", "Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates",
-                "Challenges",
+                "Upstream", "TestOrigin", "Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates",
+                "Challenges", "Addresses",
             ], nio + [embedded]),
         tests(
             "ProxyTests",
             [
                 "Proxy", "Answering", "Demo", "Upstream", "Parents", "HTTP1", "Loopback", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
                 "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses",
+                "Cryptography",
                 "COpenSSL", "CCurl",
             ], nio + [logging, lifecycle]),
         tests(
             "CommandTests",
             [
                 "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Cryptography",
+                "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(
             "EndToEndTests",

@@ -42,33 +42,35 @@ let package = Package(
         .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
         module("Cryptography", ["COpenSSL"]),
+        module("Addresses", ["Cryptography"]),
         module("HTTP1"),
         module("Loopback"),
         module("Cookies", ["Cryptography"]),
-        module("Challenges", ["Cryptography"]),
+        module("Challenges", ["Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
-        module("SitePolicy", ["Challenges", "Cryptography"]),
-        module("Parents", ["SitePolicy", "HTTP1", "Challenges", "Cryptography"]),
+        module("SitePolicy", ["Challenges", "Addresses", "Cryptography"]),
+        module("Parents", ["HTTP1", "Challenges", "Addresses", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
         module("TLS", ["Certificates", "Challenges", "Cryptography", "COpenSSL"]),
         module(
             "Answering",
             [
-                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography",
+                "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses",
+                "Cryptography",
             ], settings: testable),
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
             "Upstream",
-            ["Parents", "SitePolicy", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Cryptography"], nio,
+            ["Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses", "Cryptography"], nio,
             settings: testable),
         module(
             "Proxy",
             [
                 "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Cryptography", "CLinux",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),
@@ -77,7 +79,8 @@ let package = Package(
             dependencies: ["CMeter"]
                 + dependencies(
                     [
-                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Cryptography",
+                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Addresses",
+                        "Cryptography",
                         "ChannelTLS",
                         "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),

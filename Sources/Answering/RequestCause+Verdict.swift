@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCookies
-import CountersignSitePolicy
 
 extension RequestCause {
     /// Whether a request may use a credential of the person.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// What makes a client send a request, as far as its fields tell (Fetch Metadata Request Headers, W3C).
 ///

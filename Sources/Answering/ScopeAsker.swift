@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 
 /// Asks a person for the scopes that an access token lacks (`insufficient_scope`, RFC 6750 §3.1), while the response

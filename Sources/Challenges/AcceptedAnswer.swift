@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// An accepted answer, and what may be sent in its protection space before the next challenge. Immutable and shared:
 /// all requests into the space refer to one object.
 package final class AcceptedAnswer: Sendable, Equatable {

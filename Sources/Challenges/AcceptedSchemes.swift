@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// What one response offers, of that which the line permits.
 package struct OfferedSchemes: Equatable, Sendable {
     let strongest: AuthenticationScheme

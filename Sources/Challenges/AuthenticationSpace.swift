@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// The area to which a credential gives access (RFC 9110 §11.5): an origin, a realm if the scheme has realms, and the
 /// scheme.
 package struct AuthenticationSpace: Hashable, Sendable {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// A request for the credential with which to answer a challenge.
 package struct CredentialRequest: Equatable, Sendable {
     package let offer: Offer

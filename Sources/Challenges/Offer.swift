@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// A challenge that can be answered, and its authenticator.
 package struct Offer: Equatable, Sendable {
     package let authenticator: any Authenticator

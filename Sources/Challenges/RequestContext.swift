@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// The facts about a request that decide how its challenges are answered. All are known before it is sent.
 package struct RequestContext: Sendable {
     package var origin: Origin

@@ -96,6 +96,21 @@ package enum PrintableText {
     /// each run of white space.
     package static func quote(_ bytes: [UInt8]) -> String { "\"\(plain(bytes))\"" }
 
+    /// In quotes, truncated to 80 characters, with all but printable ASCII as `\u{201C}`, so that a host or a word that
+    /// only looks like another one is seen to differ.
+    package static func quoteASCII(_ text: some StringProtocol) -> String {
+        var quoted = ""
+        for (index, scalar) in text.unicodeScalars.enumerated() {
+            guard index < 80 else { return "\"\(quoted)...\"" }
+            switch scalar {
+            case "\"", "\\": quoted += "\\\(scalar)"
+            case " "..."~": quoted.unicodeScalars.append(scalar)
+            default: quoted += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+            }
+        }
+        return "\"\(quoted)\""
+    }
+
     /// The same without the quotes.
     package static func plain(_ text: some StringProtocol) -> String { plain(Array(text.utf8)) }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignChallenges
 import CountersignCryptography
 import CountersignRouting
-import CountersignSitePolicy
 
 /// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
 /// only one may run at a time.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// The address of an EST server: `https://host[:port][/label]` (RFC 7030 §3.2.2).
 package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCCurl
 import CountersignCOpenSSL
 import CountersignCertificates
-import CountersignChallenges
 import CountersignCryptography
 import CountersignParents
 import CountersignRouting

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// Reads the members of one object, by name and type, and knows which of them were read.
 ///

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// The address of an endpoint: https, without user information and fragment (RFC 6749 §3.1, §3.2). `http` is accepted
 /// for a loopback host only, and only if the caller permits it, for providers on the developer's own machine.

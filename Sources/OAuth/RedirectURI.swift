@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
 import CountersignJSON
-import CountersignSitePolicy
 
 /// A redirect URI of a native app (RFC 8252 §7): loopback, a custom scheme, or https.
 package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {

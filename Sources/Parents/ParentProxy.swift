@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// A proxy between this one and the origins.
 package struct ParentProxy: Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignSitePolicy
-
 /// The next hops of a request, in the order in which they are tried, and why. Never empty.
 package struct Route: Hashable, Sendable {
     /// What decided.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// Finds the next hops of requests. Every event loop may call it.
 package protocol RouteFinding: AnyObject, Sendable {

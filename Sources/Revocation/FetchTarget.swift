@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// A URL in a certificate from which a status may be fetched. The issuer of the certificate chose it, so it is checked
 /// like any other input from the network: http, no user information, a host that ``HostName`` accepts, and a port on

@@ -2,7 +2,6 @@
 
 import CountersignCertificates
 import CountersignCryptography
-import CountersignSitePolicy
 import Synchronization
 
 /// What identifies a document: where it is fetched, with which request, and from which addresses it may come.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCCurl
-import CountersignChallenges
 import CountersignCryptography
 import CountersignParents
 import CountersignRouting
-import CountersignSitePolicy
 import Glibc
 import Synchronization
 

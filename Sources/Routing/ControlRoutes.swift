@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CountersignChallenges
+package import CountersignAddresses
 package import CountersignParents
 import Dispatch
 import Synchronization

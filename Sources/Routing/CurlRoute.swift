@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAddresses
 package import CountersignCCurl
-package import CountersignChallenges
 package import CountersignCryptography
 package import CountersignParents
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignParents
 
 /// The last answers of a ``RouteFinder``, so that a request to a known origin costs one look-up. They hold for seconds

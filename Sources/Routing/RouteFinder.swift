@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CountersignChallenges
+package import CountersignAddresses
 package import CountersignPAC
 package import CountersignParents
-import CountersignSitePolicy
 import Synchronization
 
 // The main types of this module: a `RouteFinder` finds the next hops of requests from the settings. It has a

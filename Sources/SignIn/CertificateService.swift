@@ -4,7 +4,6 @@ import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
 import CountersignJSON
-import CountersignSitePolicy
 
 /// The EST service (RFC 7030) from which a sign-in obtains a client certificate: `"est"` in the profile.
 package struct CertificateService: Sendable {

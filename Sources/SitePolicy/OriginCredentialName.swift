@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
 
 /// The name of a credential that the vault stores for one origin alone: `https_git.corp.example_8443`, followed by a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
+import CountersignCryptography
 
 /// Parses one line of the allowed-sites list and collects its errors.
 struct SiteLineParser {
@@ -62,7 +63,8 @@ struct SiteLineParser {
     /// Reports that an earlier line has the same pattern.
     mutating func reportDuplicate(of first: SiteRule) {
         problem(
-            at: siteColumn, "\(quoted(first.pattern.description)) is already listed at \(first.location)",
+            at: siteColumn,
+            "\(PrintableText.quoteASCII(first.pattern.description)) is already listed at \(first.location)",
             hint: "keep one of the two lines")
     }
 
@@ -78,7 +80,9 @@ struct SiteLineParser {
             switch scalar.value {
             case 0x09: continue
             case 0x00...0x1F, 0x7F...0x9F:
-                problem(at: index + 1, "the control character \(quoted(String(scalar)))", hint: "remove it")
+                problem(
+                    at: index + 1, "the control character \(PrintableText.quoteASCII(String(scalar)))",
+                    hint: "remove it")
                 return false
             case 0xFFFD:
                 problem(at: index + 1, "the text is not UTF-8", hint: "save the file as UTF-8")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
+import CountersignCryptography
 
 /// The allowed-sites list: all files of `AllowedSites/`, parsed once. An origin is looked up by hash, first by its
 /// host, then by each parent domain, so that the time does not depend on the length of the list.
@@ -88,7 +89,7 @@ package struct SiteList: Sendable {
             return .refuse(reason: error.detail)
         }
         guard forwarded.text == origin.host else {
-            return .refuse(reason: "the host \(quoted(origin.host)) is not in its canonical form")
+            return .refuse(reason: "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form")
         }
         guard let rule = match(for: origin, forwarded) else {
             return .tunnel(reason: missReason(origin, forwarded))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+import CountersignCryptography
+
 extension SiteOptions {
     /// The pages of `cross-site=`. `column` is that of `text` in its line.
     static func pages(in text: String, at column: Int) throws(Fault) -> [PageOrigin] {
@@ -10,7 +13,7 @@ extension SiteOptions {
             let page = try Self.page(word, at: column)
             guard !pages.contains(page) else {
                 throw Fault(
-                    column: column, message: "the page \(quoted(page.description)) is given twice",
+                    column: column, message: "the page \(PrintableText.quoteASCII(page.description)) is given twice",
                     hint: "keep one of them")
             }
             pages.append(page)
@@ -29,7 +32,8 @@ extension SiteOptions {
         }
         guard !word.contains("*") else {
             throw fault(
-                "cross-site= has no wildcards: \(quoted(word))", "name each origin, such as https://app.corp.example")
+                "cross-site= has no wildcards: \(PrintableText.quoteASCII(word))",
+                "name each origin, such as https://app.corp.example")
         }
         do {
             return try PageOrigin(parsing: word)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
+import CountersignCryptography
 
 /// The `name=value` words of one line.
 struct SiteOptions {
@@ -57,16 +59,17 @@ struct SiteOptions {
             let hint =
                 halves.count == 1 && AuthenticationScheme(rawValue: halves[0]) != nil
                 ? "write answer=\(halves[0])" : SpellingHint.text(for: halves[0], among: names)
-            throw Fault(column: word.column, message: "unknown option \(quoted(halves[0]))", hint: hint)
+            throw Fault(
+                column: word.column, message: "unknown option \(PrintableText.quoteASCII(halves[0]))", hint: hint)
         }
         guard halves.count == 2, !halves[1].isEmpty else {
             throw Fault(
-                column: word.column, message: "the option \(quoted(name.rawValue)) has no value",
+                column: word.column, message: "the option \(PrintableText.quoteASCII(name.rawValue)) has no value",
                 hint: "write \(name.rawValue)=\(Self.example(name)) without white space")
         }
         guard seen.updateValue(word.column, forKey: name) == nil else {
             throw Fault(
-                column: word.column, message: "the option \(quoted(name.rawValue)) is given twice",
+                column: word.column, message: "the option \(PrintableText.quoteASCII(name.rawValue)) is given twice",
                 hint: "keep one of them")
         }
         let value = Value(name: name, text: halves[1], column: word.column + name.rawValue.utf8.count + 1)
@@ -222,11 +225,13 @@ struct SiteOptions {
                 let word = String(Substring(item))
                 guard word == SiteRule.brokerWord || AuthenticationScheme(rawValue: word) != nil else {
                     throw fault(
-                        "unknown scheme \(quoted(word))", at: itemColumn,
+                        "unknown scheme \(PrintableText.quoteASCII(word))", at: itemColumn,
                         hint: SpellingHint.text(for: word, among: supported.map(\.rawValue) + [SiteRule.brokerWord]))
                 }
                 guard words.insert(word).inserted else {
-                    throw fault("the scheme \(quoted(word)) is given twice", at: itemColumn, hint: "keep one of them")
+                    throw fault(
+                        "the scheme \(PrintableText.quoteASCII(word)) is given twice", at: itemColumn,
+                        hint: "keep one of them")
                 }
                 itemColumn += item.count + 1
             }
@@ -238,7 +243,7 @@ struct SiteOptions {
         func group() throws(Fault) -> String {
             guard SiteRule.isGroupName(text) else {
                 throw fault(
-                    "\(quoted(text)) cannot be the name of a group",
+                    "\(PrintableText.quoteASCII(text)) cannot be the name of a group",
                     hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -, the first a letter or digit")
             }
             return text
@@ -255,27 +260,33 @@ struct SiteOptions {
         func charset() throws(Fault) -> CredentialCharset {
             if let charset = CredentialCharset(rawValue: text) { return charset }
             let known = CredentialCharset.allCases.map(\.rawValue).joined(separator: " or ")
-            throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write \(known)")
+            throw fault("unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)", hint: "write \(known)")
         }
 
         /// Delegation is never unconditional.
         func policy() throws(Fault) -> Bool {
             guard text == "policy" else {
-                throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write policy, or leave it out")
+                throw fault(
+                    "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
+                    hint: "write policy, or leave it out")
             }
             return true
         }
 
         func revocation() throws(Fault) -> RevocationCheck {
             if let check = RevocationCheck(rawValue: text) { return check }
-            throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write soft, require or off")
+            throw fault(
+                "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
+                hint: "write soft, require or off")
         }
 
         func yesOrNo() throws(Fault) -> Bool {
             switch text {
             case "yes": return true
             case "no": return false
-            default: throw fault("unknown value \(quoted(text)) of \(name.rawValue)", hint: "write yes or no")
+            default:
+                throw fault(
+                    "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)", hint: "write yes or no")
             }
         }
 
@@ -283,7 +294,7 @@ struct SiteOptions {
         func storedName() throws(Fault) -> String {
             guard SiteRule.isStoredName(text) else {
                 throw fault(
-                    "\(quoted(text)) cannot be the name of \(name == .identity ? "an identity" : "a credential")",
+                    "\(PrintableText.quoteASCII(text)) cannot be the name of \(name == .identity ? "an identity" : "a credential")",
                     hint: "names consist of 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
             return text
@@ -295,7 +306,9 @@ struct SiteOptions {
                 $0.value > 0x20 && $0 != "\\" && $0 != "/" && $0 != "@" && $0 != ":" && $0 != "\""
             }
             guard isGood, text.utf8.count <= HostName.maximumBytes else {
-                throw fault("\(quoted(text)) is not a domain", hint: "write only the part before the backslash: ACME")
+                throw fault(
+                    "\(PrintableText.quoteASCII(text)) is not a domain",
+                    hint: "write only the part before the backslash: ACME")
             }
             return text
         }
@@ -306,7 +319,8 @@ struct SiteOptions {
             let isService = halves[0].utf8.allSatisfy { ($0 | 0x20) >= 0x61 && ($0 | 0x20) <= 0x7A }
             guard halves.count == 2, isService, !halves[0].isEmpty, (try? HostName(canonicalizing: halves[1])) != nil
             else {
-                throw fault("\(quoted(text)) is not a service principal name", hint: "write HTTP/host")
+                throw fault(
+                    "\(PrintableText.quoteASCII(text)) is not a service principal name", hint: "write HTTP/host")
             }
             return text
         }

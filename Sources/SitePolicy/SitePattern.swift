@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
+import CountersignCryptography
 
 /// `[scheme://]host[:port]` of the allowed-sites list in canonical form: two patterns are equal if they match the same
 /// origins.
@@ -42,29 +43,31 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
             scheme = .https
         }
         if rest.utf8.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) {
-            throw HostNameError(.path, "a site must not have a path or query: \(quoted(text))")
+            throw HostNameError(.path, "a site must not have a path or query: \(PrintableText.quoteASCII(text))")
         }
         if rest == "*" || rest == "*." || rest.utf8.starts(with: "*:".utf8) {
-            throw HostNameError(.wildcard, "\(quoted(text)) would list every site")
+            throw HostNameError(.wildcard, "\(PrintableText.quoteASCII(text)) would list every site")
         }
         let isWildcard = rest.utf8.starts(with: "*.".utf8)
         if isWildcard { rest = rest.dropFirst(2) }
         if rest.utf8.contains(UInt8(ascii: "*")) {
-            throw HostNameError(.wildcard, "the wildcard in \(quoted(text)) is not a whole first label")
+            throw HostNameError(
+                .wildcard, "the wildcard in \(PrintableText.quoteASCII(text)) is not a whole first label")
         }
         let authority = try Authority(parsing: rest)
         let name = try HostName(canonicalizing: authority.host)
         guard scheme != .proxy || authority.port != nil else {
-            throw HostNameError(.port, "the port of the parent proxy is missing: \(quoted(text))")
+            throw HostNameError(.port, "the port of the parent proxy is missing: \(PrintableText.quoteASCII(text))")
         }
         port = authority.port ?? scheme.defaultPort
         host = isWildcard ? .subdomains(of: name) : .exact(name)
         guard isWildcard else { return }
         guard name.kind == .name else {
-            throw HostNameError(.wildcard, "an address has no subdomains: \(quoted(text))")
+            throw HostNameError(.wildcard, "an address has no subdomains: \(PrintableText.quoteASCII(text))")
         }
         guard !publicSuffixes.isPublicSuffix(name) else {
-            throw HostNameError(.wildcard, "\(quoted(text)) would match every site below a public suffix")
+            throw HostNameError(
+                .wildcard, "\(PrintableText.quoteASCII(text)) would match every site below a public suffix")
         }
     }
 

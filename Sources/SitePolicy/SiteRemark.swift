@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// A line of the allowed-sites list that is valid, but has no effect or not the intended one.
 package struct SiteRemark: Equatable, Sendable {
     /// `AllowedSites/work.sites:3: http without plaintext=yes: no challenge is answered there`.
@@ -37,13 +39,13 @@ extension SiteRule {
             let secret = Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
             remarks.append(
                 SiteRemark(
-                    message: "\(location): there is no credential \(quoted(credential))",
+                    message: "\(location): there is no credential \(PrintableText.quoteASCII(credential))",
                     hint: "`countersign credential set \(credential) \(secret)` enrols it"))
         }
         if let identities, let identity, !identities.contains(identity) {
             remarks.append(
                 SiteRemark(
-                    message: "\(location): there is no identity \(quoted(identity))",
+                    message: "\(location): there is no identity \(PrintableText.quoteASCII(identity))",
                     hint: "`countersign certificate import FILE --name \(identity)` adds it"))
         }
         return remarks

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 
 /// One line of the allowed-sites list: a site whose challenges may be answered, with which credential, and how.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import Glibc
 
 /// The names that this machine's administrator has given to addresses (hosts(5)).

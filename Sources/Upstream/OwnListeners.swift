@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import NIOCore
 
 /// The addresses on which this proxy listens. A connection that ends at one of them would make requests loop, whatever

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 
 /// The key under which connections to an origin are reused. Two requests share a connection only if their keys are

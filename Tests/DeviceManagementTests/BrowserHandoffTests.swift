@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import CountersignChallenges
+import CountersignAddresses
 import CountersignOAuth
-import CountersignSitePolicy
 import Testing
 
 @testable import CountersignDeviceManagement

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
 import CountersignParents
 import CountersignRouting
-import CountersignSitePolicy
 import CountersignTestOrigin
 import Foundation
 import Testing

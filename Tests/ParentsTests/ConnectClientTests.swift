@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import CountersignHTTP1
-import CountersignSitePolicy
 import Testing
 
 @testable import CountersignParents

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import CountersignChallenges
-import CountersignSitePolicy
+
+import CountersignAddresses
 
 @testable import CountersignParents
 

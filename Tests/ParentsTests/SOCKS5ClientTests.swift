@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import CountersignCryptography
-import CountersignSitePolicy
 import Testing
 
 @testable import CountersignParents

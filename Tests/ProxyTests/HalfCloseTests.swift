@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
 import Glibc
 import NIOCore
 import NIOPosix
-import CountersignSitePolicy
 import CountersignTLS
 import Testing
 

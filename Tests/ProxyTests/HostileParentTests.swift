@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 import CountersignChannelTLS
 import CountersignHTTP1
 import CountersignParents
-import CountersignSitePolicy
 import CountersignTLS
 import NIOCore
 import NIOEmbedded

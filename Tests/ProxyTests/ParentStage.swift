@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignCryptography
 import CountersignParents
-import CountersignSitePolicy
 import NIOCore
 import NIOEmbedded
 

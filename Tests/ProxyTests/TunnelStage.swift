@@ -5,7 +5,6 @@ import Foundation
 import Glibc
 import NIOCore
 import NIOPosix
-import CountersignSitePolicy
 import CountersignTLS
 import Testing
 

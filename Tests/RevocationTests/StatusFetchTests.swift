@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
 import CountersignParents
 import CountersignRouting
-import CountersignSitePolicy
 import CountersignTestOrigin
 import Foundation
 import Testing

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import CountersignChallenges
+import CountersignAddresses
 import CountersignPAC
 import CountersignParents
-import CountersignSitePolicy
 import CountersignTestOrigin
 import Foundation
 import Synchronization

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
-import CountersignChallenges
 import CountersignHTTP1
 import CountersignChannelTLS
 import CountersignParents
-import CountersignSitePolicy
 import CountersignTLS
 import CountersignTestOrigin
 import Foundation

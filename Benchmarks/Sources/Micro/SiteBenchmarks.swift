@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignSitePolicy
 
 /// SitePolicy: looking up an origin in lists of 1 to 10,000 lines. The time must not grow with the list.

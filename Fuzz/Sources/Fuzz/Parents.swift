@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import CountersignAddresses
 import CountersignHTTP1
 import CountersignParents
-import CountersignSitePolicy
 
 private func proxy(_ kind: ParentProxy.Kind) -> ParentProxy { ParentProxy(kind, host, 1080) }
 

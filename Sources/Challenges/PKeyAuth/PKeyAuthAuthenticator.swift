@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
 
 /// PKeyAuth, with which Microsoft's sign-in servers ask a device for its certificate where TLS cannot: the device signs

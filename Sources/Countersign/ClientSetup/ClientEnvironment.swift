@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// The environment variables that configure programs to use the proxy and to trust its CA, without changing a trust
 /// store or a user's configuration.

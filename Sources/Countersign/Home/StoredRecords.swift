@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// The contents of `breaker.json`. Times are in seconds since 1970.
 struct StoredRecords: Codable {

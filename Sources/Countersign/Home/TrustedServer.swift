@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CountersignChallenges
+package import CountersignAddresses
 import CountersignCertificates
-import CountersignSitePolicy
 
 /// The server of a trust exception: parsing and text.
 package enum TrustedServer {

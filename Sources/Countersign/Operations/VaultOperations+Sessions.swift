@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 package import CountersignCookies
 import CountersignCryptography
 import CountersignSignIn

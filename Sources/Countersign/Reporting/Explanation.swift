@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAddresses
 package import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
 package import CountersignParents
-import CountersignSitePolicy
 
 /// Where a request goes next, for people and scripts: one hop, with the reason.
 package struct RouteHop: Equatable, Sendable, Codable {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCCurl
 import CountersignCryptography
 import CountersignEnrollment
 package import CountersignParents
 package import CountersignRouting
-import CountersignSitePolicy
 import Glibc
 
 /// Reads the proxy auto-configuration scripts that `--parent` names, for a home: from a file, or from a web server with

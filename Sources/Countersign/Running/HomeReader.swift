@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
 import CountersignCryptography
 import CountersignRevocation
-import CountersignSitePolicy
 import CountersignTLS
 import CountersignVault
 import Logging

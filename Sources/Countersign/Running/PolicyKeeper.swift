@@ -4,7 +4,6 @@ package import CountersignAnswering
 package import CountersignCryptography
 import CountersignNegotiate
 package import CountersignRevocation
-import CountersignSitePolicy
 package import CountersignVault
 package import Logging
 import Synchronization

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 
 /// Which sites may open a page that asks a person for scopes, and when: a site decides what it requires and how often,

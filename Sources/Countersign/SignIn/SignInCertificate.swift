@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignAddresses
 import CountersignCertificates
-package import CountersignChallenges
 import CountersignCryptography
 import CountersignEnrollment
 import CountersignSignIn

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Countersign
-import CountersignChallenges
 import CountersignNegotiate
 import CountersignSitePolicy
 import CountersignVault

@@ -2,8 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 import Glibc
 import Logging
 

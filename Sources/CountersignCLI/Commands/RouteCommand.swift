@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import CountersignSitePolicy
+import CountersignAddresses
 import FoundationEssentials
 
 /// `countersign route`.

@@ -2,11 +2,11 @@
 
 import ArgumentParser
 import Countersign
+import CountersignAddresses
 import CountersignNIO
 import CountersignCLinux
 import CountersignProxy
 import CountersignRouting
-import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
 import Glibc

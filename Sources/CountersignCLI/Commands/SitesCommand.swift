@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignAddresses
 import CountersignChallenges
 import CountersignSitePolicy
 

@@ -2,12 +2,11 @@
 
 import ArgumentParser
 import Countersign
+import CountersignAddresses
 import CountersignNIO
-import CountersignChallenges
 import CountersignCryptography
 import CountersignProxy
 import CountersignRouting
-import CountersignSitePolicy
 import Dispatch
 import FoundationEssentials
 import Glibc

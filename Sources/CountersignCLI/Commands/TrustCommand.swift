@@ -2,10 +2,9 @@
 
 import ArgumentParser
 import Countersign
+import CountersignAddresses
 import CountersignCertificates
-import CountersignChallenges
 import CountersignCryptography
-import CountersignSitePolicy
 import CountersignVault
 import Glibc
 

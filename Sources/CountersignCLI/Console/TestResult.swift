@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignAddresses
 import CountersignChallenges
 import CountersignAnswering
 import CountersignProxy
-import CountersignSitePolicy
 import Glibc
 
 /// What `countersign test` shows: the way of one request, and what to do next.

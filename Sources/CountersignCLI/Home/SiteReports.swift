@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
-import CountersignSitePolicy
 
 /// Warnings about the allowed-sites list of a home.
 enum SiteReports {

@@ -5,7 +5,6 @@ import CountersignCertificates
 import CountersignCookies
 import CountersignCryptography
 import CountersignSignIn
-import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
 import Glibc

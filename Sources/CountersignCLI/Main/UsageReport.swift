@@ -2,7 +2,7 @@
 
 import ArgumentParser
 import Countersign
-import CountersignSitePolicy
+import CountersignCryptography
 
 /// A usage error in this program's form: the usage first, because it is the same each time, and the fault last.
 struct UsageReport {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignAddresses
 import CountersignNIO
-import CountersignChallenges
 import CountersignSignIn
 import FoundationEssentials
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Countersign
+import CountersignAddresses
 import CountersignAnswering
-import CountersignChallenges
 package import CountersignCryptography
 package import CountersignParents
 import CountersignProxy

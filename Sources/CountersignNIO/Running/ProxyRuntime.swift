@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Countersign
+package import CountersignAddresses
 import CountersignBroker
 package import CountersignCertificates
-package import CountersignChallenges
 import CountersignCryptography
 package import CountersignParents
 import Dispatch

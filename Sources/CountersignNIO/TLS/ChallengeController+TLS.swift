@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Countersign
-import CountersignChallenges
 import NIOConcurrencyHelpers
 public import NIOCore
 import CountersignSitePolicy

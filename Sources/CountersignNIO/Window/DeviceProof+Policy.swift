@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignAnswering
-import CountersignChallenges
 import CountersignSignIn
 import CountersignSitePolicy
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Countersign
-package import CountersignChallenges
+package import CountersignAddresses
 package import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignAnswering

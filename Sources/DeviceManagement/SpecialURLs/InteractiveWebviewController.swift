@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import CountersignCryptography
 
 /// The steps between the web view and its handler, in their order. It has the session's state, and owns the window of

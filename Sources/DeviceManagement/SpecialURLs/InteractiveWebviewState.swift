@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// What is known about a sign-in in the web view when a special URL appears.
 package struct InteractiveWebviewState: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// A response to a request for the view's own page, also one that redirects.
 package struct PageResponse: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// The result of a proxy auto-configuration script: `PROXY a:8080; SOCKS5 b; DIRECT`. Never empty.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// What a script can see of a request. The path of an https URL is left out, as in browsers, because the script is
 /// somebody else's program and its host look-ups would carry the path to a DNS server.

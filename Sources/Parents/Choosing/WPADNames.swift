@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// The URLs at which Web Proxy Auto-Discovery looks for a script, over DNS only.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 import CountersignHTTP1
-import CountersignSitePolicy
 
 // CONNECT towards a parent that speaks HTTP (RFC 9110 §9.3.6). One value asks once or several times on the same
 // connection: a 407 is answered with the same request and a Proxy-Authorization.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 // SOCKS 5 towards a parent (RFC 1928), with a user name and password (RFC 1929) or without authentication. Does not
 // implement GSS-API (RFC 1961), BIND and UDP ASSOCIATE.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// The proxies that the person has set on the desktop: GNOME's settings, which other desktops with GTK have too.
 package enum DesktopProxies: Hashable, Sendable {

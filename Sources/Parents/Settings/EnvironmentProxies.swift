@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// The proxies in the environment, read as curl reads them. A variable that is empty counts as absent.
 package struct EnvironmentProxies: Hashable, Sendable {

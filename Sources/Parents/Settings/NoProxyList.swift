@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// The hosts that are reached directly, in curl's grammar: elements separated by commas or blanks, or `*` alone.
 ///

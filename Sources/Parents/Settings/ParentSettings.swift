@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-import CountersignSitePolicy
+import CountersignAddresses
 
 /// Everything that the user has set about parents: `--parent`, `--no-proxy` and the environment.
 package struct ParentSettings: Hashable, Sendable {

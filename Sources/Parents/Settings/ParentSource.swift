@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// One element of `--parent`.
 package enum ParentSource: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCryptography
-import CountersignSitePolicy
 
 /// Reads one proxy from a setting: `scheme://host:port`, with at most a `/` after it.
 struct ParentText {

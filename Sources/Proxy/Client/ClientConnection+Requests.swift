@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
-import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
-import CountersignSitePolicy
 import CountersignUpstream
 
 /// Reads requests one at a time. Each begins an exchange or a CONNECT.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignHTTP1
-import CountersignSitePolicy
 
 /// The origin and path of a client's request (RFC 9112 §3.2).
 struct RequestTarget {

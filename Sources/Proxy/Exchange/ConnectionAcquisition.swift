@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-import CountersignChallenges
 import CountersignTLS
 import CountersignUpstream
 

@@ -6,7 +6,6 @@ import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
 import NIOCore
-import CountersignSitePolicy
 import CountersignTLS
 import CountersignUpstream
 

@@ -2,7 +2,6 @@
 
 import CountersignChallenges
 import NIOCore
-import CountersignSitePolicy
 import CountersignUpstream
 
 /// If an origin rejects the credential of its line, the proxy's caller may supply another one, for this origin alone.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import CountersignHTTP1
 import CountersignParents
 import NIOCore

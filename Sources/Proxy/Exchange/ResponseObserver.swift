@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignHTTP1
 
 /// Receives the heads of the responses to requests for the pages of a browser's windows, redirects included, just

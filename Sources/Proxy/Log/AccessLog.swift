@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
-import CountersignChallenges
 import CountersignCryptography
 import CountersignHTTP1
 import CountersignSitePolicy

@@ -4,7 +4,6 @@ import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignParents
-import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
 

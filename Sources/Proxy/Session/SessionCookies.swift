@@ -4,7 +4,6 @@ import CountersignAnswering
 import CountersignCookies
 import CountersignCryptography
 import CountersignHTTP1
-import CountersignSitePolicy
 import Glibc
 
 /// The value of a Cookie field: the client's own cookies, then others.

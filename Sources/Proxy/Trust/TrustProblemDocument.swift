@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignCertificates
-import CountersignChallenges
 import CountersignCryptography
 
 /// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and

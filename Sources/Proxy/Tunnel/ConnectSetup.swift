@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
-import CountersignChallenges
 import CountersignHTTP1
 import NIOCore
 import CountersignSitePolicy

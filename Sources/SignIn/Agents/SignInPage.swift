@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignOAuth
 
 /// The page that a user agent shows, and the agent's way to report what happens there. Every function may be called on

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignDeviceManagement
 
 /// What an ``EmbeddedAgent`` needs to carry out special URLs.

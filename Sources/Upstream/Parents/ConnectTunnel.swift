@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 import CountersignChannelTLS
 import CountersignHTTP1
 import CountersignParents
-import CountersignSitePolicy
 import CountersignTLS
 import NIOCore
 

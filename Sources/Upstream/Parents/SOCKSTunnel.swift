@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChannelTLS
 import CountersignCryptography
 import CountersignParents
-import CountersignSitePolicy
 import CountersignTLS
 import NIOCore
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignAnswering
-import CountersignChallenges
 import CountersignCryptography
 import Dispatch
 public import FoundationEssentials

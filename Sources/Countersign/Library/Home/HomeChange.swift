@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAnswering
-import CountersignChallenges
 import CountersignVault
 
 /// A change to a home, by any process.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import CountersignCryptography
 import CountersignNegotiate
-import CountersignSitePolicy
 import CountersignVault
 public import FoundationEssentials
 

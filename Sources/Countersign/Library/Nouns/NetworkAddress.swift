@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignAddresses
 
 /// An IP address and a port.
 public struct NetworkAddress: Hashable, Sendable, CustomStringConvertible {

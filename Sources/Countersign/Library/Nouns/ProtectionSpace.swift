@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CountersignChallenges
-import CountersignSitePolicy
+package import CountersignAddresses
 
 /// The area that a credential gives access to: a site, its realm if it has one, and the method of authentication.
 ///

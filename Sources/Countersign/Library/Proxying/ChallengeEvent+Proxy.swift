@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignAnswering
-import CountersignChallenges
 
 extension ChallengeController {
     /// Reports the events of a proxy that uses this controller.

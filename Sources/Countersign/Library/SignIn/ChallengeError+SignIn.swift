@@ -5,7 +5,6 @@ import CountersignDeviceManagement
 import CountersignEnrollment
 import CountersignOAuth
 import CountersignSignIn
-import CountersignSitePolicy
 
 extension ChallengeError {
     /// Converts an error of signing in or out.

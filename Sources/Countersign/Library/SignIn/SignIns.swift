@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignAnswering
-import CountersignChallenges
 import CountersignCookies
 import CountersignCryptography
 import CountersignOAuth
 import CountersignSignIn
-import CountersignSitePolicy
 import CountersignVault
 import Dispatch
 public import FoundationEssentials

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignChallenges
+@testable import CountersignAddresses
 
 @Suite struct IPAddressTests {
     @Test(arguments: [

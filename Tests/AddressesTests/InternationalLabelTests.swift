@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 @Suite struct InternationalLabelTests {
     /// Compares the `idna` package's table for RFC 5892 with the property derived from Swift's character properties,

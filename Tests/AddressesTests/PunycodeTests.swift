@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 @Suite struct PunycodeTests {
     /// RFC 3492 §7.1, without the Korean sample, which is longer than a label.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignCryptography
 
 /// The parts of `host[:port]` (RFC 3986 §3.2). The host is not canonicalised.
 package struct Authority {
@@ -11,30 +11,32 @@ package struct Authority {
 
     package init(parsing text: Substring) throws(HostNameError) {
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw HostNameError(.userInfo, "a user name is not allowed in \(quoted(text))")
+            throw HostNameError(.userInfo, "a user name is not allowed in \(PrintableText.quoteASCII(text))")
         }
         let bytes = text.utf8
         let afterHost: Substring.Index
         if bytes.first == UInt8(ascii: "[") {
             guard let bracket = bytes.firstIndex(of: UInt8(ascii: "]")) else {
-                throw HostNameError(.address, "the bracket in \(quoted(text)) is not closed")
+                throw HostNameError(.address, "the bracket in \(PrintableText.quoteASCII(text)) is not closed")
             }
             afterHost = bytes.index(after: bracket)
         } else {
             afterHost = bytes.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
         }
         host = text[..<afterHost]
-        guard !host.isEmpty else { throw HostNameError(.empty, "there is no host in \(quoted(text))") }
+        guard !host.isEmpty else {
+            throw HostNameError(.empty, "there is no host in \(PrintableText.quoteASCII(text))")
+        }
         guard afterHost < text.endIndex else {
             port = nil
             return
         }
         guard bytes[afterHost] == UInt8(ascii: ":") else {
-            throw HostNameError(.address, "only a port may follow the bracket in \(quoted(text))")
+            throw HostNameError(.address, "only a port may follow the bracket in \(PrintableText.quoteASCII(text))")
         }
         let digits = text[bytes.index(after: afterHost)...]
         guard !digits.utf8.contains(UInt8(ascii: ":")) else {
-            throw HostNameError(.address, "an IPv6 address must be in brackets: \(quoted(text))")
+            throw HostNameError(.address, "an IPv6 address must be in brackets: \(PrintableText.quoteASCII(text))")
         }
         port = try Self.port(digits)
     }
@@ -44,24 +46,8 @@ package struct Authority {
             digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
             let port = UInt16(digits)
         else {
-            throw HostNameError(.port, "\(quoted(digits)) is not a port from 1 to 65535")
+            throw HostNameError(.port, "\(PrintableText.quoteASCII(digits)) is not a port from 1 to 65535")
         }
         return port
-    }
-}
-
-extension Origin.Scheme {
-    /// `http` or `https` in any case (RFC 3986 §3.1).
-    init(name: some StringProtocol) throws(HostNameError) {
-        switch name.lowercased() {
-        case "http": self = .http
-        case "https": self = .https
-        default:
-            // A WebSocket begins as an HTTP request (RFC 6455 §4.1).
-            let counterpart = ["ws": "http", "wss": "https"][name.lowercased()]
-            throw HostNameError(
-                .scheme, "the scheme \(quoted(name)) is neither http nor https",
-                hint: counterpart.map { "for a WebSocket, write \($0):// instead of \(name.lowercased())://" })
-        }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignCryptography
 
 /// The origin of a page as a browser writes it in `Origin` (RFC 6454 §6.2): `https://app.corp.example`, with a port
 /// unless it is the default, or another scheme with a name, such as `chrome-extension://…`. `null` is no origin.
@@ -13,11 +13,11 @@ package struct PageOrigin: Hashable, Sendable, CustomStringConvertible {
     /// From the value of `Origin`, or of the option `cross-site=`. Nothing may follow the authority.
     package init(parsing text: String) throws(HostNameError) {
         guard let end = AbsoluteURL.schemeEnd(text[...]) else {
-            throw HostNameError(.scheme, "\(quoted(text)) does not begin with https://")
+            throw HostNameError(.scheme, "\(PrintableText.quoteASCII(text)) does not begin with https://")
         }
         let authority = text[text.utf8.index(end, offsetBy: 3)...]
         guard !authority.utf8.contains(where: { "/?#".utf8.contains($0) }) else {
-            throw HostNameError(.path, "something follows the host in \(quoted(text))")
+            throw HostNameError(.path, "something follows the host in \(PrintableText.quoteASCII(text))")
         }
         let scheme = text[..<end].lowercased()
         if let known = Origin.Scheme(rawValue: scheme), known != .proxy {
@@ -25,7 +25,9 @@ package struct PageOrigin: Hashable, Sendable, CustomStringConvertible {
             return
         }
         guard Self.isScheme(scheme), (1...253).contains(authority.utf8.count), authority.utf8.allSatisfy(Self.isPart)
-        else { throw HostNameError(.forbiddenCharacter, "\(quoted(text)) is not the origin of a page") }
+        else {
+            throw HostNameError(.forbiddenCharacter, "\(PrintableText.quoteASCII(text)) is not the origin of a page")
+        }
         self.init("\(scheme)://\(authority)", nil)
     }
 

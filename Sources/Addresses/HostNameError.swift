@@ -47,17 +47,3 @@ package struct HostNameError: CodedError {
         self.hint = hint
     }
 }
-
-/// `input` for an error text: in quotes, truncated to 80 characters, with all but printable ASCII escaped.
-func quoted(_ input: some StringProtocol) -> String {
-    var text = ""
-    for (index, scalar) in input.unicodeScalars.enumerated() {
-        guard index < 80 else { return "\"\(text)...\"" }
-        switch scalar {
-        case "\"", "\\": text += "\\\(scalar)"
-        case " "..."~": text.unicodeScalars.append(scalar)
-        default: text += "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-        }
-    }
-    return "\"\(text)\""
-}

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignCryptography
 
 @Suite struct SpellingHintTests {
     @Test(arguments: [

@@ -1,37 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
-
-extension Origin {
-    /// From the authority of a request: `host`, `host:port`, `[v6]` or `[v6]:port` (RFC 9112 §3.2). The default port is
-    /// the scheme's. User information, an empty host and an empty port are errors.
-    package init(scheme: Scheme, authority: String, for use: HostName.Use = .forwarded) throws(HostNameError) {
-        let parts = try Authority(parsing: authority[...])
-        self.init(scheme: scheme, host: try HostName(canonicalizing: parts.host, for: use), port: parts.port)
-    }
-
-    /// From valid parts. The default port is the scheme's.
-    package init(scheme: Scheme, host: HostName, port: UInt16? = nil) {
-        self.init(scheme: scheme, host: host.text, port: port ?? scheme.defaultPort)
-    }
-
-    /// The origin of an absolute `http://` or `https://` URL.
-    package init(url: String) throws(HostNameError) {
-        self = try AbsoluteURL(parsing: url).origin
-    }
-}
-
-extension Origin {
-    /// From ``description``, also that of a parent proxy.
-    package init(listed text: String) throws(HostNameError) {
-        let proxy = "\(Scheme.proxy.rawValue)://"
-        guard text.hasPrefix(proxy) else {
-            self = try AbsoluteURL(parsing: "\(text)/").origin
-            return
-        }
-        self = try Origin(scheme: .proxy, authority: String(text.dropFirst(proxy.count)))
-    }
-}
+import CountersignCryptography
 
 /// An absolute http or https URL from the command line.
 package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
@@ -43,7 +12,8 @@ package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
     /// Without `defaultScheme`, a text without a scheme is an error, too.
     package init(parsing text: String, defaultScheme: Origin.Scheme? = nil) throws(HostNameError) {
         for scalar in text.unicodeScalars where scalar.value <= 0x20 || (0x7F...0x9F).contains(scalar.value) {
-            throw HostNameError(.forbiddenCharacter, "white space or a control character in the URL \(quoted(text))")
+            throw HostNameError(
+                .forbiddenCharacter, "white space or a control character in the URL \(PrintableText.quoteASCII(text))")
         }
         let scheme: Origin.Scheme
         let rest: Substring
@@ -54,7 +24,8 @@ package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
             scheme = defaultScheme
             rest = text[...]
         } else {
-            throw HostNameError(.scheme, "the URL \(quoted(text)) does not begin with http:// or https://")
+            throw HostNameError(
+                .scheme, "the URL \(PrintableText.quoteASCII(text)) does not begin with http:// or https://")
         }
         let delimiters = [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")]
         let authorityEnd = rest.utf8.firstIndex(where: delimiters.contains) ?? rest.endIndex
@@ -67,7 +38,7 @@ package struct AbsoluteURL: Equatable, Sendable, CustomStringConvertible {
     package var description: String { "\(origin.scheme.rawValue)://\(origin.authority)\(path)" }
 
     /// The position of `://`, if there is a scheme before it.
-    static func schemeEnd(_ text: Substring) -> Substring.Index? {
+    package static func schemeEnd(_ text: Substring) -> Substring.Index? {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex,
             text.utf8[colon...].starts(with: "://".utf8)
         else { return nil }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 @Suite struct OriginAuthorityTests {
     @Test(arguments: [

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// One label of a name, in the form for comparison and in the form for people.
 struct HostLabel {
     /// Lower-case ASCII, at most 63 bytes.
@@ -42,13 +44,15 @@ struct HostLabel {
     /// The U-label of `text`, an A-label. Throws if encoding the U-label does not give `text` again (RFC 5891 §5.4).
     private static func decoded(_ text: String) throws(HostNameError) -> [Unicode.Scalar] {
         guard let scalars = Punycode.decode(String(text.dropFirst(4))) else {
-            throw HostNameError(.international, "the label \(quoted(text)) is not Punycode (RFC 3492)")
+            throw HostNameError(
+                .international, "the label \(PrintableText.quoteASCII(text)) is not Punycode (RFC 3492)")
         }
         guard Punycode.encode(scalars).map({ "xn--" + $0 }) == text,
             try InternationalLabel.mapped(String(String.UnicodeScalarView(scalars))) == scalars
         else {
             throw HostNameError(
-                .international, "the label \(quoted(text)) is not the canonical encoding of its text (RFC 5891)")
+                .international,
+                "the label \(PrintableText.quoteASCII(text)) is not the canonical encoding of its text (RFC 5891)")
         }
         return scalars
     }
@@ -56,12 +60,14 @@ struct HostLabel {
     private static func checkListed(_ text: String) throws(HostNameError) {
         if text.hasPrefix("-") || text.hasSuffix("-") || text.dropFirst(2).hasPrefix("--") {
             throw HostNameError(
-                .misplacedHyphen, "the label \(quoted(text)) has a hyphen at a forbidden position (RFC 5891)")
+                .misplacedHyphen,
+                "the label \(PrintableText.quoteASCII(text)) has a hyphen at a forbidden position (RFC 5891)")
         }
     }
 
     private static func tooLong(_ input: String) -> HostNameError {
         HostNameError(
-            .labelTooLong, "the label \(quoted(input)) is longer than \(HostName.maximumLabelBytes) bytes")
+            .labelTooLong,
+            "the label \(PrintableText.quoteASCII(input)) is longer than \(HostName.maximumLabelBytes) bytes")
     }
 }

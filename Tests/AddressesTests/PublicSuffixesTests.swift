@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 @Suite struct PublicSuffixesTests {
     static let list = PublicSuffixes(
@@ -51,21 +50,5 @@ import Testing
         let list = PublicSuffixes(parsing: "co.uk\r\ngithub.io\r\n")
         #expect(try list.isPublicSuffix(HostName(canonicalizing: "co.uk")))
         #expect(try list.isPublicSuffix(HostName(canonicalizing: "github.io")))
-    }
-
-    /// The full list takes longer to read than the rest of what a proxy reads when it starts.
-    @Test func theListIsReadOnceAndOnlyForAWildcard() throws {
-        let count = Mutex(0)
-        let list = PublicSuffixes {
-            count.withLock { $0 += 1 }
-            return Array("co.uk\n公司.cn".utf8)
-        }
-        _ = try SiteList(files: [("a.sites", "https://www.example.co.uk\nhttp://intranet\n")], publicSuffixes: list)
-        #expect(count.withLock { $0 } == 0)
-        #expect(throws: SiteListError.self) {
-            try SiteList(files: [("a.sites", "https://*.co.uk\nhttps://*.公司.cn\n")], publicSuffixes: list)
-        }
-        _ = try SiteList(files: [("a.sites", "https://*.example.co.uk\n")], publicSuffixes: list)
-        #expect(count.withLock { $0 } == 1)
     }
 }

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 /// The oracle for the table: three sets of strings, filled by a straightforward parser.
 private struct SuffixSets {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 @_spi(_Unicode) import Swift
 
 /// Checks labels against IDNA 2008 (RFC 5891 §4.2, RFC 5892), with the character properties of Swift's Unicode tables,
@@ -33,19 +35,22 @@ enum InternationalLabel {
             throw refused(scalar, in: input)
         }
         if let first = scalars.first, isMark(first) {
-            throw HostNameError(.international, "the label \(quoted(input)) begins with a combining mark")
+            throw HostNameError(
+                .international, "the label \(PrintableText.quoteASCII(input)) begins with a combining mark")
         }
         let hyphensInside = scalars.count >= 4 && scalars[2] == "-" && scalars[3] == "-"
         if scalars.first == "-" || scalars.last == "-" || hyphensInside {
             throw HostNameError(
-                .misplacedHyphen, "the label \(quoted(input)) has a hyphen at a forbidden position (RFC 5891)")
+                .misplacedHyphen,
+                "the label \(PrintableText.quoteASCII(input)) has a hyphen at a forbidden position (RFC 5891)")
         }
     }
 
     private static func refused(_ scalar: Unicode.Scalar, in input: String) -> HostNameError {
         HostNameError(
             .international,
-            "the character \(quoted(String(scalar))) is not allowed in the label \(quoted(input)) (RFC 5892)")
+            "the character \(PrintableText.quoteASCII(String(scalar))) is not allowed in the label \(PrintableText.quoteASCII(input)) (RFC 5892)"
+        )
     }
 
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+import CountersignCryptography
 
 /// The canonical form of a host. Comparison, DNS look-up, connection, SNI and certificate verification all use this
 /// text, so that the proxy connects to exactly the host that the list allows.
@@ -45,10 +45,11 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         }
         guard !input.isEmpty else { throw HostNameError(.empty, "the host is empty") }
         guard input.utf8.count <= Self.maximumInputBytes else {
-            throw HostNameError(.tooLong, "the host \(quoted(input)) is longer than \(Self.maximumBytes) bytes")
+            throw HostNameError(
+                .tooLong, "the host \(PrintableText.quoteASCII(input)) is longer than \(Self.maximumBytes) bytes")
         }
         if input.utf8.contains(UInt8(ascii: "@")) {
-            throw HostNameError(.userInfo, "a user name is not allowed in the host \(quoted(input))")
+            throw HostNameError(.userInfo, "a user name is not allowed in the host \(PrintableText.quoteASCII(input))")
         }
         if input.utf8.first == UInt8(ascii: "[") || input.utf8.contains(UInt8(ascii: ":")) {
             self = try Self.address6(input)
@@ -94,15 +95,15 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         var bytes = Array(input.utf8)
         if bytes.first == UInt8(ascii: "[") {
             guard bytes.last == UInt8(ascii: "]") else {
-                throw HostNameError(.address, "the bracket in \(quoted(input)) is not closed")
+                throw HostNameError(.address, "the bracket in \(PrintableText.quoteASCII(input)) is not closed")
             }
             bytes = Array(bytes.dropFirst().dropLast())
         }
         if bytes.contains(UInt8(ascii: "%")) {
-            throw HostNameError(.zone, "the address \(quoted(input)) has a zone identifier")
+            throw HostNameError(.zone, "the address \(PrintableText.quoteASCII(input)) has a zone identifier")
         }
         guard let address = IPAddressText.parse6(bytes) else {
-            throw HostNameError(.address, "\(quoted(input)) is not an IPv6 address")
+            throw HostNameError(.address, "\(PrintableText.quoteASCII(input)) is not an IPv6 address")
         }
         let mapped = address[..<10].allSatisfy { $0 == 0 } && address[10] == 0xFF && address[11] == 0xFF
         return mapped
@@ -140,9 +141,10 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
 
     private static func name(_ input: some StringProtocol, _ use: Use) throws(HostNameError) -> HostName {
         for byte in input.utf8 where byte < 0x80 && !isNameByte(byte) {
-            let character = quoted(String(decoding: CollectionOfOne(byte), as: UTF8.self))
+            let character = PrintableText.quoteASCII(String(decoding: CollectionOfOne(byte), as: UTF8.self))
             throw HostNameError(
-                .forbiddenCharacter, "the character \(character) is not allowed in the host \(quoted(input))")
+                .forbiddenCharacter,
+                "the character \(character) is not allowed in the host \(PrintableText.quoteASCII(input))")
         }
         var bytes = Array(input.utf8)
         let hasTrailingDot = bytes.last == UInt8(ascii: ".")
@@ -151,25 +153,29 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
         var labels: [HostLabel] = []
         for part in bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
             guard !part.isEmpty else {
-                throw HostNameError(.emptyLabel, "the host \(quoted(input)) has an empty label")
+                throw HostNameError(.emptyLabel, "the host \(PrintableText.quoteASCII(input)) has an empty label")
             }
             labels.append(try HostLabel(part, use))
         }
         if BidirectionalRule.applies(to: labels.map(\.unicode)) {
             for label in labels where !BidirectionalRule.isSatisfied(by: label.unicode) {
                 throw HostNameError(
-                    .international, "the label \(quoted(label.text)) mixes writing directions (RFC 5893)")
+                    .international,
+                    "the label \(PrintableText.quoteASCII(label.text)) mixes writing directions (RFC 5893)")
             }
         }
         let text = labels.map(\.text).joined(separator: ".")
         guard text.utf8.count <= maximumBytes else {
-            throw HostNameError(.tooLong, "the host \(quoted(input)) is longer than \(maximumBytes) bytes")
+            throw HostNameError(
+                .tooLong, "the host \(PrintableText.quoteASCII(input)) is longer than \(maximumBytes) bytes")
         }
         guard let last = labels.last, IPAddressText.looksNumeric(last.text) else {
             return HostName(text: text, kind: .name)
         }
         guard !hasTrailingDot, IPAddressText.parse4(Array(text.utf8)) != nil else {
-            throw HostNameError(.address, "\(quoted(input)) is neither a name nor a dotted quad without leading zeros")
+            throw HostNameError(
+                .address, "\(PrintableText.quoteASCII(input)) is neither a name nor a dotted quad without leading zeros"
+            )
         }
         return HostName(text: text, kind: .ipv4)
     }

@@ -3,7 +3,7 @@
 import Glibc
 import Testing
 
-@testable import CountersignSitePolicy
+@testable import CountersignAddresses
 
 @Suite struct HostNameTests {
     static let label63 = String(repeating: "a", count: 63)
