@@ -48,7 +48,9 @@ extension BrokerAccount {
                     .noAccount,
                     "the identity broker has \(accounts.count) accounts, and none of them was chosen: \(names)",
                     summary: "the identity broker has \(accounts.count) accounts, and none of them was chosen",
-                    hint: "choose one with `countersign enroll --account USER`, and name that sign-in with credential=")
+                    hint:
+                        "choose one with `countersign enroll PROFILE --account USER`, and name that sign-in with credential="
+                )
             }
             return first
         }

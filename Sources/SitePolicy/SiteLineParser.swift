@@ -111,7 +111,7 @@ struct SiteLineParser {
     private static func hint(for code: HostNameError.Code, _ site: String) -> String? {
         if site.contains("=") { return "write the site first, then its options" }
         return switch code {
-        case .userInfo: "`countersign credential set` enrols the user"
+        case .userInfo: "`countersign credential set --user USER` enrols the user"
         case .path: "write scheme, host and port only: a rule applies to all paths of a site"
         case .scheme: "write http://, https://, or no scheme for https"
         case .wildcard: "a wildcard is the whole first label, before a domain that you own: https://*.corp.example"

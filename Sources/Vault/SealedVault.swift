@@ -55,7 +55,7 @@ package struct SealedVault: Sendable {
     func sealed() throws(VaultError) -> (header: VaultHeader, stored: StoredVaultItem) {
         guard let stored = try storage.read(.vault, upTo: VaultLimits.fileBytes) else {
             throw VaultError(
-                .missing, "there is no vault at \(place)", hint: "`countersign credential set` creates one")
+                .missing, "there is no vault at \(place)", hint: "`countersign credential set --user USER` creates one")
         }
         return (try explaining { () throws(VaultError) in try VaultHeader(of: stored.bytes) }, stored)
     }

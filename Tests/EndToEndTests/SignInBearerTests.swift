@@ -83,7 +83,7 @@ import Testing
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
         try vault.update { contents in
             guard var record = contents.signIns["work"] else { return }
-            record.ended = "signing out was not completed; `countersign unenroll` completes it"
+            record.ended = "signing out was not completed"
             try contents.updateSignIn(record)
         }
         let isRefused = try poll(seconds: 60) { () throws -> Bool? in

@@ -33,7 +33,7 @@ package enum IdentityName {
 
     /// The error for a `name` that `home` does not have.
     package static func unknown(_ name: String, _ home: Home) throws -> CountersignError {
-        .unknown("identity", name, known: try home.identityNames(), addedBy: "certificate import")
+        .unknown("identity", name, known: try home.identityNames(), addedBy: "certificate import FILE")
     }
 }
 

@@ -114,7 +114,8 @@ private enum StoredKey {
             if key.isPINRefused {
                 throw CertificateError(
                     .wrongPassword,
-                    "the token refused the PIN before; import the identity again with `certificate import --replace`")
+                    "the token refused the PIN before; import the identity again with `countersign certificate import FILE --replace`"
+                )
             }
             return try PKCS11Token.key(at: TokenURI(key.uri), pin: key.pin)
         }

@@ -98,13 +98,13 @@ package struct IdentityRenewal: Sendable {
             guard vault.contents.hasKey(of: name) else {
                 throw CountersignError(
                     .unknownName, "there is no identity \(name.debugDescription)",
-                    hint: "enrol one with `countersign certificate enroll \(name) --est https://…`")
+                    hint: "enrol one with `countersign certificate enroll \(name) --est URL`")
             }
             throw CountersignError(
                 .unknownName,
                 "identity \(name.debugDescription) was imported, not enrolled, so there is no server to renew it",
-                hint: "enrol it with `countersign certificate enroll \(name) --replace --est https://…`, "
-                    + "or import a new file with `countersign certificate import --replace`")
+                hint: "enrol it with `countersign certificate enroll \(name) --replace --est URL`, "
+                    + "or import a new file with `countersign certificate import FILE --replace`")
         }
         return record
     }

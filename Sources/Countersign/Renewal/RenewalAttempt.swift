@@ -92,14 +92,14 @@ struct RenewalAttempt: Sendable {
         guard let token = contents.pendingEnrollments[name]?.token ?? contents.tokenKeys[name] else {
             throw CountersignError(
                 .unknownName, "the vault has no token for the key of identity \"\(name)\"",
-                hint: "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est …`")
+                hint: "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est URL`")
         }
         return (try key(in: token), token)
     }
 
     /// Loads the key, unless its token has refused the PIN before.
     func key(in token: TokenKey) throws -> PrivateKey {
-        let hint = "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est …`"
+        let hint = "enrol it again with `countersign certificate enroll \(name) --replace --key pkcs11:… --est URL`"
         guard !token.isPINRefused else {
             throw CountersignError(.configuration, "the token refused the PIN before", hint: hint)
         }

@@ -36,7 +36,8 @@ package struct RenewalState: Equatable, Sendable, Codable {
     package var isRenewable: Bool { isDue && isEnrolled }
 
     /// What to do about an imported identity that is due.
-    package static let importAgain = "it was imported: import a new file with `certificate import --replace`"
+    package static let importAgain =
+        "it was imported: import a new file with `countersign certificate import FILE --replace`"
 
     /// Reads the chain's file. Returns nil if there is no identity of that name.
     package init?(named name: String, in contents: VaultContents?, home: Home, now: Int64) {

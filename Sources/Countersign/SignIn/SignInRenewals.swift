@@ -416,7 +416,7 @@ package final class SignInRenewals: Sendable {
     func reportEnd(of name: String, _ reason: String) {
         logger.warning(
             "the sign-in \"\(name)\" has ended: \(reason)",
-            metadata: ["hint": "sign in again with `countersign enroll`"])
+            metadata: ["hint": "sign in again with `countersign enroll \(name)`"])
     }
 
     static func text(_ error: any Error) -> String {
@@ -446,7 +446,7 @@ extension SignInRecord {
     var isRenewable: Bool { refreshToken != nil || isFromBroker }
 
     /// Why a sign-in has ended that is being removed, or whose removal was interrupted.
-    static let isSigningOut = "signing out was not completed; `countersign unenroll` completes it"
+    static let isSigningOut = "signing out was not completed"
 
     /// How long before its expiry the access token is renewed, in seconds: a quarter of its lifetime, and at most two
     /// minutes.
@@ -461,11 +461,15 @@ extension SignInRecord {
     fileprivate var endedText: String {
         ended.isEmpty
             ? "the access token of \"\(name)\" has expired, and the provider sent none to renew it; "
-                + "sign in again with `countersign enroll`" : endedText(because: ended)
+                + "sign in again with `countersign enroll \(name)`" : endedText(because: ended)
     }
+
+    /// ``ended``, with the command that completes an interrupted removal.
+    var shownEnd: String { ended == Self.isSigningOut ? endedText(because: ended) : ended }
 
     fileprivate func endedText(because reason: String) -> String {
         reason == Self.isSigningOut
-            ? "\(reason)" : "the sign-in \"\(name)\" has ended: \(reason); sign in again with `countersign enroll`"
+            ? "\(reason); `countersign unenroll \(name)` completes it"
+            : "the sign-in \"\(name)\" has ended: \(reason); sign in again with `countersign enroll \(name)`"
     }
 }

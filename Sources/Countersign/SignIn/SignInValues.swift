@@ -96,7 +96,7 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
         signedIn = record.signedIn
         expires = record.expires
         isRenewable = record.isRenewable
-        ended = record.ended
+        ended = record.shownEnd
         failures = record.failures
         lastFailure = record.lastFailure
     }

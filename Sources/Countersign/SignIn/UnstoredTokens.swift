@@ -88,7 +88,7 @@ extension SignInRenewals {
             guard let reason = await storeAgain(tokens) else { continue }
             logger.error(
                 "the new tokens of the sign-in \"\(name)\" are lost: \(reason)",
-                metadata: ["hint": "sign in again with `countersign enroll`"])
+                metadata: ["hint": "sign in again with `countersign enroll \(name)`"])
         }
     }
 }

@@ -208,7 +208,7 @@ struct CredentialCommand: ParsableCommand {
             let (count, known) = try VaultAccess(home: home, secrets: secrets.input).session()
                 .remove(.removeCredential(name: name))
             guard count > 0 else {
-                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set")
+                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set --user USER")
             }
             Console.result("credential \"\(name)\" removed\n")
         }

@@ -151,7 +151,7 @@ struct TrustCommand: ParsableCommand {
             guard forgotten > 0 else {
                 throw CountersignError.unknown(
                     "there is no trust exception for \(TrustedServer.text(origin))", known: known,
-                    addedBy: "trust allow")
+                    addedBy: "trust allow HOST --fingerprint SHA256")
             }
             let count = forgotten == 1 ? "1 trust exception" : "\(forgotten) trust exceptions"
             Console.result("\(TrustedServer.text(origin)): \(count) removed\n")

@@ -60,7 +60,9 @@ struct ParentText {
     private func userInfo() -> ParentsError {
         ParentsError(
             .userInfo, "\(setting): a user name or password is not allowed in the address of a proxy",
-            hint: "list the proxy as proxy://HOST:PORT, and store the password with `countersign credential set`")
+            hint:
+                "list the proxy as proxy://HOST:PORT, and store the password with `countersign credential set --user USER`"
+        )
     }
 
     private func malformed(_ text: some StringProtocol, _ reason: String, hint: String? = nil) -> ParentsError {

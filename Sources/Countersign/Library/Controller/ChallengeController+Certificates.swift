@@ -32,7 +32,7 @@ extension ChallengeController {
         guard let vault = keeper.vault else {
             throw ChallengeError(
                 .nothingToAnswerWith, "the home has no vault, and therefore no identity",
-                hint: "enrol one with `countersign certificate enroll NAME --est https://…`")
+                hint: "enrol one with `countersign certificate enroll NAME --est URL`")
         }
         let renewal = IdentityRenewal(home: keeper.home, vault: vault, now: Self.now)
         for name in name.map({ [$0] }) ?? vault.contents.plannedNames {

@@ -147,7 +147,7 @@ extension HomeManager {
         try await onVault(missing: .credentialMissing) { vault in
             let (count, known) = try vault.remove(.removeCredential(name: name))
             guard count > 0 else {
-                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set")
+                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set --user USER")
             }
         }
     }

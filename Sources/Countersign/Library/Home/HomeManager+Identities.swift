@@ -216,7 +216,7 @@ extension HomeManager {
         try await onVault(missing: .identityMissing) { vault in
             let (count, known) = try vault.remove(.removeIdentity(name: name))
             guard count > 0 else {
-                throw CountersignError.unknown("identity", name, known: known, addedBy: "certificate import")
+                throw CountersignError.unknown("identity", name, known: known, addedBy: "certificate import FILE")
             }
         }
     }

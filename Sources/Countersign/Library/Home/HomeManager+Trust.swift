@@ -103,7 +103,7 @@ extension HomeManager {
             guard count > 0 else {
                 throw CountersignError.unknown(
                     "there is no trust exception for \(TrustedServer.text(origin))", known: known,
-                    addedBy: "trust allow")
+                    addedBy: "trust allow HOST --fingerprint SHA256")
             }
         }
     }

@@ -199,7 +199,7 @@ struct CertificateEnrollCommand: ParsableCommand {
         if let identity {
             let states = try session.renewalStates().filter(\.hasKey).map(\.name)
             guard states.contains(identity) else {
-                throw CountersignError.unknown("identity", identity, known: states, addedBy: "certificate import")
+                throw CountersignError.unknown("identity", identity, known: states, addedBy: "certificate import FILE")
             }
         }
         if credential == nil, identity != nil { return nil }
@@ -214,7 +214,7 @@ struct CertificateEnrollCommand: ParsableCommand {
                     hint: "name a credential that `countersign credential list` shows with a user name")
             }
             throw CountersignError.unknown(
-                "credential", name, known: known.map(\.name), addedBy: "credential set")
+                "credential", name, known: known.map(\.name), addedBy: "credential set --user USER")
         }
         return nil
     }

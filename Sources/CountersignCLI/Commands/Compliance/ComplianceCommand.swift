@@ -63,7 +63,7 @@ struct ComplianceCommand: AsyncParsableCommand {
             let known = all.filter { $0.compliance != nil }
             if let name, !known.contains(where: { $0.name == name }) {
                 throw CountersignError.unknown(
-                    "sign-in with a compliance service", name, known: Set(known.map(\.name)), addedBy: "enroll")
+                    "sign-in with a compliance service", name, known: Set(known.map(\.name)), addedBy: "enroll PROFILE")
             }
             let shown = known.filter { name == nil || $0.name == name }.compactMap { signIn in
                 signIn.compliance.map { (signIn, $0) }
@@ -151,7 +151,7 @@ struct ComplianceCommand: AsyncParsableCommand {
                 await pages.close()
                 switch try result.get() {
                 case .removed(count: _, let known):
-                    throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
+                    throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
                 case .compliance(let report):
                     session.refreshServer()
                     if report.status == ComplianceStatus.interactionRequired.name, isSilent, !silent {

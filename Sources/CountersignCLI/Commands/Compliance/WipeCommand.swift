@@ -43,7 +43,7 @@ struct WipeCommand: ParsableCommand {
             .wipe(name: name), report: { UnenrollCommand.reportWaiting($0, for: name) })
         switch result {
         case .removed(count: _, let known):
-            throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
+            throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
         case .signedOut(let result):
             session.refreshServer()
             Self.report(name)

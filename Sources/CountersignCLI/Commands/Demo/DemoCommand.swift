@@ -25,7 +25,7 @@ struct DemoCommand: AsyncParsableCommand {
             requires a client certificate, an open one, one whose certificate does not verify, and one that requires \
             a token of an OAuth 2.0 provider, which the demo starts too. The sites verify the answers. Enrols \
             credentials named `demo` for them and starts the proxy. Shows one request of each kind, prints commands \
-            to paste, and runs until Ctrl-C. With the profile that it writes into the home, `countersign enroll` \
+            to paste, and runs until Ctrl-C. With the profile that it writes into the home, `countersign enroll PROFILE` \
             signs you in at the provider as `demo-sign-in`. Removes all that from the home when it ends.
 
             EXAMPLES:

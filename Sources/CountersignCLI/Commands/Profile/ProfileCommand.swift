@@ -105,13 +105,13 @@ extension VaultSession {
         guard found.count == 1 else {
             throw CountersignError.unknown(
                 "several profiles are named \(name.debugDescription)", known: found.map(\.identifier),
-                addedBy: "profile install")
+                addedBy: "profile install FILE")
         }
         return only
     }
 
     func unknownProfile(_ name: String, among known: [ProfileRecord]) -> CountersignError {
-        .unknown("profile", name, known: known.map(\.identifier), addedBy: "profile install")
+        .unknown("profile", name, known: known.map(\.identifier), addedBy: "profile install FILE")
     }
 }
 

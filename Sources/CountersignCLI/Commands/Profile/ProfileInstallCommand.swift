@@ -69,7 +69,7 @@ struct ProfileInstallCommand: ParsableCommand {
         throw CountersignError(
             .configuration, "\(Console.printable(place)) is a URL, and a profile is read from a file",
             hint:
-                "download the profile first, or enrol with `countersign enroll` if a page of your organisation delivers it"
+                "download the profile first, or enrol with `countersign enroll PROFILE` if a page of your organisation delivers it"
         )
     }
 

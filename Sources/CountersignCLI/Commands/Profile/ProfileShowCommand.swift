@@ -43,7 +43,8 @@ struct ProfileShowCommand: ParsableCommand {
         let read = try ProfileInstallCommand.read(document, from: file, home)
         let plan = ProfilePlan(read, in: try session.profileSurroundings(of: home)) {
             _ throws(CountersignError) in
-            throw CountersignError(.environment, "its password is needed; `countersign profile install` asks for it")
+            throw CountersignError(
+                .environment, "its password is needed; `countersign profile install FILE` asks for it")
         }
         if output.json { return try Console.result(json: PlannedProfile(plan)) }
         Console.result(ProfileInstaller.text(plan))

@@ -314,7 +314,8 @@ struct EnrollCommand: AsyncParsableCommand {
         // If the vault cannot be read, they may be stored.
         guard let signIns = try? session.signIns(.listSignIns) else { return }
         guard !signIns.contains(where: { $0.identifier == new.identifier }) else {
-            return Console.warning("the sign-in is stored, but not complete; `countersign enroll` completes it")
+            return Console.warning(
+                "the sign-in is stored, but not complete; `countersign enroll \(new.name)` completes it")
         }
         if let warning = await client.revoke(tokens, of: profile).warning {
             Console.warning("the new tokens are not stored, and the provider has not revoked them: \(warning)")

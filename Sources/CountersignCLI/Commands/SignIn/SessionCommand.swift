@@ -75,7 +75,7 @@ struct SessionCommand: ParsableCommand {
             let session = try VaultAccess(home: home, secrets: secrets.input).session()
             let (count, known) = try session.remove(.clearSessions(group: group, host: nil))
             if count == 0, let group {
-                throw CountersignError.unknown("session of group", group, known: known, addedBy: "enroll")
+                throw CountersignError.unknown("session of group", group, known: known, addedBy: "enroll PROFILE")
             }
             Console.result(count == 1 ? "1 session removed\n" : "\(count) sessions removed\n")
         }

@@ -50,7 +50,7 @@ struct UnenrollCommand: ParsableCommand {
         case .removed(count: 0, known: _) where session.completedWipes.contains(name):
             Console.result("signed out: \"\(name)\" removed\n")
         case .removed(count: 0, let known):
-            throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll")
+            throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
         case .signedOut(let result):
             Console.result("signed out: \"\(name)\" removed\n")
             for profile in result.profiles ?? [] { ProfileCommand.Remove.report(profile) }
@@ -92,7 +92,7 @@ struct UnenrollCommand: ParsableCommand {
         guard let first = signIns.first, signIns.count == 1 else {
             throw CountersignError.unknown(
                 signIns.isEmpty ? "there is no sign-in" : "there are several sign-ins; name one",
-                known: signIns.map(\.name), addedBy: "enroll")
+                known: signIns.map(\.name), addedBy: "enroll PROFILE")
         }
         return first.name
     }
