@@ -24,7 +24,7 @@ package struct ChallengeObserver: Sendable {
         /// A connection to an origin was opened, and its certificate verifies.
         case verified(Origin, ServerTrust)
         /// A client has a blind tunnel to the origin, whose challenges the proxy does not see.
-        case tunnelled(Origin, reason: String)
+        case tunnelled(Origin, reason: Refusal)
     }
 
     package let tell: @Sendable (News) -> Void

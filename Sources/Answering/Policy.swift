@@ -18,7 +18,7 @@ package final class Policy: Sendable {
         case open(
             credentials: [String: PasswordCredential], tokens: [String: TokenCredential] = [:], identities: [Identity])
         /// The vault is closed, for the given reason.
-        case closed(reason: String)
+        case closed(reason: Refusal)
     }
 
     package let sites: SiteList
@@ -30,9 +30,9 @@ package final class Policy: Sendable {
     package let expiryTimes: [String: Int64]
     /// Why the credentials of these names do not answer although they are enrolled: the device does not comply with the
     /// policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
-    package let withheld: [String: String]
+    package let withheld: [String: Refusal]
     /// The same of identities.
-    package let withheldIdentities: [String: String]
+    package let withheldIdentities: [String: Refusal]
     /// The shared sessions that are withheld with them.
     package let withheldSessions: Set<SharedSession.Key>
     /// The accounts at the identity broker of the sign-ins whose tokens come from it, by the sign-ins' names.
@@ -52,8 +52,8 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
-        expiryTimes: [String: Int64] = [:], withheld: [String: String] = [:],
-        withheldIdentities: [String: String] = [:], withheldSessions: Set<SharedSession.Key> = [],
+        expiryTimes: [String: Int64] = [:], withheld: [String: Refusal] = [:],
+        withheldIdentities: [String: Refusal] = [:], withheldSessions: Set<SharedSession.Key> = [],
         brokerAccounts: [String: BrokerCookies.Account] = [:],
         originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
@@ -201,8 +201,10 @@ package final class Policy: Sendable {
         if let reason = withheld[rule.credential] { return .performDefaultHandling(reason: reason) }
         let state = named.map { "is \($0.isNot)" }
         return .rejectProtectionSpace(
-            reason: state.map { "credential \"\(rule.credential)\" \($0)" }
-                ?? "no credential \"\(rule.credential)\" is enrolled")
+            reason: Refusal(
+                .noCredential,
+                state.map { "credential \"\(rule.credential)\" \($0)" }
+                    ?? "no credential \"\(rule.credential)\" is enrolled"))
     }
 
     private func noPassword(_ name: String) -> String {
@@ -251,7 +253,7 @@ package final class Policy: Sendable {
     /// The account with which the identity broker signs a person in at a site with this rule. A line that names a
     /// credential never gets another account than that one's.
     package func brokerAccount(for rule: SiteRule) -> BrokerCookies.Account {
-        if case .closed(let reason) = enrolled { return .none(reason: reason) }
+        if case .closed(let reason) = enrolled { return .none(reason: reason.text) }
         if let account = brokerAccounts[rule.credential] { return account }
         guard rule.namesCredential else { return .only }
         return .none(reason: "credential \"\(rule.credential)\" is not a sign-in of the identity broker")
@@ -294,20 +296,15 @@ package final class Policy: Sendable {
         case .identity(let identity, fitting: 1): return (identity, .yes("identity \"\(identity.name)\""))
         case .identity(let identity, let count):
             return (identity, .yes("identity \"\(identity.name)\", 1 of \(count); set identity="))
-        case .none(let reason): return (nil, .no(withheldReason(for: rule) ?? reason))
+        case .none(let reason): return (nil, .no(withheldReason(for: rule) ?? Refusal(.noCredential, reason)))
         }
     }
 
     /// Why the identity for a site with this rule is withheld; nil if that is not so.
-    private func withheldReason(for rule: SiteRule) -> String? {
+    private func withheldReason(for rule: SiteRule) -> Refusal? {
         guard !withheld.isEmpty else { return nil }
         let name = rule.identity ?? rule.credential
         return withheldIdentities[name] ?? withheld[name]
-    }
-
-    /// Whether `reason`, for which a challenge is not answered, is that something is withheld.
-    package func isWithheld(because reason: String) -> Bool {
-        !withheld.isEmpty && withheld.values.contains { reason.hasSuffix($0) }
     }
 
     /// All three checks for a certificate request of a listed origin.
@@ -316,7 +313,7 @@ package final class Policy: Sendable {
     ) -> (identity: Identity?, checks: ThreeChecks) {
         var checks = ThreeChecks(site: .yes("listed at \(rule.location)"))
         guard rule.answer.contains(.certificate) else {
-            checks.challenge = .no("client certificates are not among the site's answer=")
+            checks.challenge = .no(Refusal(.notPermitted, "client certificates are not among the site's answer="))
             return (nil, checks)
         }
         checks.challenge = .yes("client certificate")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignChallenges
 import CountersignCookies
 
 extension RequestCause {
@@ -44,6 +45,8 @@ extension RequestCause {
             case .silentBrowser: "a browser asks that does not say for which page"
             }
         }
+
+        package var refusal: CountersignChallenges.Refusal { .init(.foreignPage, text) }
     }
 
     /// The verdict for a site whose line permits the pages in `crossSite`. `isListed` says whether a page's origin is

@@ -89,11 +89,13 @@ extension Breaker {
     ///
     /// Over TLS, a space that has accepted the same scheme before is one of several on the same server, which offer
     /// different schemes.
-    package func refusal(of key: Key, inAnswerTo offered: OfferedSchemes) -> String? {
+    package func refusal(of key: Key, inAnswerTo offered: OfferedSchemes) -> Refusal? {
         guard let stronger = schemes.stronger(than: offered, at: key.space.origin) else { return nil }
         if key.space.origin.scheme == .https, record(of: key)?.acceptedAt != nil { return nil }
         let name = key.credential.name
-        return "\(key.space.place) has accepted \(stronger.rawValue) before, and now offers nothing stronger than "
-            + "\(offered.strongest.rawValue); `countersign credential retry \(name)` permits it"
+        return Refusal(
+            .blocked(namesCommand: true),
+            "\(key.space.place) has accepted \(stronger.rawValue) before, and now offers nothing stronger than "
+                + "\(offered.strongest.rawValue); `countersign credential retry \(name)` permits it")
     }
 }

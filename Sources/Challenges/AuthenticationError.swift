@@ -18,6 +18,8 @@ package struct AuthenticationError: CodedError {
         case unavailable
         /// A token could not be computed or verified.
         case tokenFailed
+        /// The same, because the server refuses NTLM in Negotiate and wants a Kerberos ticket.
+        case wantsTicket
     }
 
     package let code: Code
@@ -27,6 +29,20 @@ package struct AuthenticationError: CodedError {
     package init(_ code: Code, _ detail: String) {
         self.code = code
         self.detail = detail
+    }
+
+    /// Nothing has been sent for which a server could refuse the credential, so a weaker scheme may answer.
+    var isUnavailable: Bool { code != .tokenFailed && code != .wantsTicket }
+
+    package var refusal: Refusal {
+        let cause: Refusal.Cause =
+            switch code {
+            case .unavailable: .noTicket
+            case .wantsTicket: .wantsTicket
+            case .unusableCredential: .noCredential
+            case .unparsableChallenge, .challengeTooLong, .unsupportedChallenge, .tokenFailed: .other
+            }
+        return Refusal(cause, detail)
     }
 
     /// OpenSSL's configuration, for example a restriction to FIPS 140, leaves out a function that `name` needs.

@@ -155,7 +155,7 @@ package enum ChallengeVerdict: Sendable {
     case invalid
     /// The credential is right, but does not give access to this request, for the given reason. The response is handed
     /// back to the client.
-    case insufficient(String)
+    case insufficient(Refusal)
     /// The credential may be right, but the answer is out of date (RFC 7616 §3.3). The renewed answer is sent once.
     case stale(Answer)
     /// The server asks for another answer than the one that was sent. That is made with the same credential, and sent
@@ -165,7 +165,7 @@ package enum ChallengeVerdict: Sendable {
     case nextToken([UInt8])
     /// None of these: the challenge is handed back to the client for this reason, and the credential does not count as
     /// rejected.
-    case handBack(String)
+    case handBack(Refusal)
 }
 
 /// A response that accepts our answer, unless it fails to prove that the server also knows the secret.
@@ -218,9 +218,9 @@ package enum AcceptanceVerdict: Sendable {
     /// As in ``ChallengeVerdict``.
     case invalid
     /// As in ``ChallengeVerdict``.
-    case insufficient(String)
+    case insufficient(Refusal)
     /// As in ``ChallengeVerdict``: the response says nothing about the credential, and is delivered with this reason.
-    case handBack(String)
+    case handBack(Refusal)
 }
 
 /// What may be sent before a challenge in a space where an answer was accepted.

@@ -45,9 +45,9 @@ package struct Breaker: Equatable, Sendable {
         /// Ask again after another attempt has ended.
         case wait
         /// Do not answer, for the given reason, which appears in `Proxy-Status`.
-        case refused(reason: String)
+        case refused(reason: Refusal)
         /// Do not answer this request now; the account is not known to be wrong.
-        case unsuitable(reason: String)
+        case unsuitable(reason: Refusal)
     }
 
     /// Whether a request may answer with the credential.
@@ -57,9 +57,9 @@ package struct Breaker: Equatable, Sendable {
         /// Another request is trying it. Request permission again when that attempt has ended.
         case wait
         /// No, for the given reason, which appears in `Proxy-Status`.
-        case refused(reason: String)
+        case refused(reason: Refusal)
         /// Not this request, for the given reason. Another credential is not needed.
-        case unsuitable(reason: String)
+        case unsuitable(reason: Refusal)
 
         /// Any ``permitted(attempt:)``.
         package static let go = Permission.permitted(attempt: 0)
@@ -181,21 +181,30 @@ package struct Breaker: Equatable, Sendable {
         return hasRoom ? .mayTry : .refused(reason: "too many rejected credentials are remembered")
     }
 
+    /// With the command that permits an attempt with `key`, if there is one.
+    private static func blocked(_ reason: String, permitting key: Key? = nil) -> Refusal {
+        Refusal(.blocked(namesCommand: key != nil), reason + (key.map { "; \(retry($0))" } ?? ""))
+    }
+
     private static func name(_ key: Key) -> String { "credential \"\(key.credential.name)\"" }
 
     /// The reason not to use the account in the space for any request.
-    private func refusal(of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, at now: Int64) -> String? {
+    private func refusal(of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, at now: Int64) -> Refusal? {
         let name = Self.name(key)
         let overlapping = account.spaces.first { $0.overlaps(key.space) && $1.rejection?.isInForce(at: now) == true }
         let rejection = record?.rejection.flatMap { $0.isInForce(at: now) ? $0 : nil } ?? overlapping?.value.rejection
         switch rejection?.cause {
-        case .challenge: return "\(name) was rejected here and has not changed since"
-        case .silence: return "the origin closed the connection twice instead of answering \(name); \(Self.retry(key))"
+        case .challenge: return Self.blocked("\(name) was rejected here and has not changed since")
+        case .silence:
+            return Self.blocked("the origin closed the connection twice instead of answering \(name)", permitting: key)
         case nil: break
         }
-        if account.isStopped { return "\(name) was rejected twice and is not sent anywhere until it changes" }
+        if account.isStopped {
+            return Self.blocked("\(name) was rejected twice and is not sent anywhere until it changes")
+        }
         if record?.acceptedAt == nil, account.failures(at: now) >= Self.limit {
-            return "\(name) was sent twice in vain, and this site has not accepted it yet; \(Self.retry(key))"
+            return Self.blocked(
+                "\(name) was sent twice in vain, and this site has not accepted it yet", permitting: key)
         }
         return nil
     }
@@ -203,23 +212,26 @@ package struct Breaker: Equatable, Sendable {
     /// The reason not to use the account in the space for `request` now.
     private func obstacle(
         of key: Key, _ account: AccountRecord, _ record: SpaceRecord?, for request: RequestTag, at now: Int64
-    ) -> String? {
+    ) -> Refusal? {
         let hasAccepted = record?.acceptedAt != nil
         let decides = hasAccepted && record?.isFamiliar(request) == true
         if let record, !decides {
             let pause = record.pause(at: now)
             if !record.silent.isEmpty, pause > 0 {
-                return "\(Self.name(key)) was sent here without a response, and is not sent for "
-                    + "\(Self.duration(pause)); \(Self.retry(key))"
+                return Self.blocked(
+                    "\(Self.name(key)) was sent here without a response, and is not sent for "
+                        + "\(Self.duration(pause))", permitting: key)
             }
             if pause > 0 || record.isDoubtful(request, at: now) {
-                return "\(Self.name(key)) was accepted here before, but not for this request; \(Self.retry(key))"
+                return Self.blocked(
+                    "\(Self.name(key)) was accepted here before, but not for this request", permitting: key)
             }
         }
         let pause = account.unaccepted.pause(at: now)
         guard pause > 0 else { return nil }
-        return "\(Self.name(key)) has not been accepted lately, and is not sent for "
-            + "\(Self.duration(pause)); \(Self.retry(key))"
+        return Self.blocked(
+            "\(Self.name(key)) has not been accepted lately, and is not sent for \(Self.duration(pause))",
+            permitting: key)
     }
 
     /// The command that ends a pause. All tickets of a user have the same name.
@@ -234,13 +246,13 @@ package struct Breaker: Equatable, Sendable {
     }
 
     /// The reason that the account must not be used in the space for any request, or nil.
-    package func refusal(of key: Key, at now: Int64) -> String? {
+    package func refusal(of key: Key, at now: Int64) -> Refusal? {
         accounts[key.account].flatMap { refusal(of: key, $0, $0.spaces[key.space], at: now) }
     }
 
     /// The reason that no new request may be answered with the account for a while, in the space or in another of the
     /// same site and scheme that has not accepted it; nil if there is none.
-    package func pause(of key: Key, at now: Int64) -> String? {
+    package func pause(of key: Key, at now: Int64) -> Refusal? {
         guard let account = accounts[key.account] else { return nil }
         let waiting = account.spaces.filter { space, record in
             space.origin == key.space.origin && space.scheme == key.space.scheme && record.acceptedAt == nil

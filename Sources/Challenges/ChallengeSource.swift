@@ -55,7 +55,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
     }
 
     /// The reason for handing back a challenge that lacks the expected token. `scheme` is the authenticator's name.
-    package func notContinued(_ scheme: String) -> String {
-        "\(name) did not continue \(scheme)"
+    package func notContinued(_ scheme: String) -> Refusal {
+        Refusal(.notContinued(scheme), "\(name) did not continue \(scheme)")
     }
 }

@@ -36,7 +36,7 @@ package struct CredentialRequest: Equatable, Sendable {
 package enum CredentialDecision: Equatable, Sendable {
     case useCredential(EnrolledCredential)
     /// The challenge is handed back to the client unchanged, for this reason.
-    case performDefaultHandling(reason: String)
+    case performDefaultHandling(reason: Refusal)
     /// This challenge is not answered, but a weaker one may be.
-    case rejectProtectionSpace(reason: String)
+    case rejectProtectionSpace(reason: Refusal)
 }

@@ -43,12 +43,12 @@ extension ExchangeMachine {
         if !hasFailed { localFailures = [] }
         guard let strongest = untried.first, !(hasFailed && failureBarsWeaker) else {
             checks.challenge = isOffered(first)
-            return handBack(credential: .no(localFailures.joined(separator: "; ")))
+            return handBack(credential: .no(.joined(localFailures)))
         }
         return ask(strongest, weaker: Array(untried.dropFirst()), isPreemptive: false, after: refused)
     }
 
-    private func nothingToAnswer(_ challenges: [Challenge]) -> String {
+    private func nothingToAnswer(_ challenges: [Challenge]) -> Refusal {
         let table = context.authenticators
         guard !challenges.isEmpty else { return "the \(context.source.status) has no challenge" }
         let offered = challenges.prefix(5).map { challenge in
@@ -63,7 +63,7 @@ extension ExchangeMachine {
         let permits =
             permitted.isEmpty
             ? "nothing to answer a \(context.source.status) with" : permitted.joined(separator: ", ")
-        return "\(context.source.name) offers \(names); the site's line permits \(permits)"
+        return Refusal(.notPermitted, "\(context.source.name) offers \(names); the site's line permits \(permits)")
     }
 
     private func isOffered(_ offer: Offer) -> ThreeChecks.Check {
@@ -91,7 +91,9 @@ extension ExchangeMachine {
             if case .identity(let name) = credential {
                 return declined(pending, reason: "identity \"\(name)\" answers TLS and not a \(context.source.status)")
             }
-            guard let reference = credential.reference else { return declined(pending, reason: "no credential") }
+            guard let reference = credential.reference else {
+                return declined(pending, reason: Refusal(.noCredential, "no credential"))
+            }
             return answer(
                 PendingAnswer(
                     offer: pending.offer, weaker: pending.weaker, credential: credential, reference: reference,
@@ -108,12 +110,12 @@ extension ExchangeMachine {
         }
     }
 
-    private mutating func declined(_ pending: PendingDecision, reason: String) -> Action {
+    private mutating func declined(_ pending: PendingDecision, reason: Refusal) -> Action {
         pending.isPreemptive ? sendUnanswered() : handBack(credential: .no(withLocalFailures(reason)))
     }
 
     /// There is nothing to answer with, and nothing has been sent: a weaker offer may be answered.
-    mutating func useWeaker(_ pending: PendingAnswer, _ reason: String) -> Action {
+    mutating func useWeaker(_ pending: PendingAnswer, _ reason: Refusal) -> Action {
         let failed = pending.offer.space(at: context.origin)
         let weaker = pending.weaker.drop { $0.space(at: context.origin) == failed }
         guard let next = weaker.first else { return giveUp(credential: .no(withLocalFailures(reason))) }
@@ -121,8 +123,8 @@ extension ExchangeMachine {
         return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: false, after: pending.refused)
     }
 
-    private func withLocalFailures(_ reason: String) -> String {
-        (localFailures + [reason]).joined(separator: "; ")
+    private func withLocalFailures(_ reason: Refusal) -> Refusal {
+        localFailures.isEmpty ? reason : .joined(localFailures + [reason])
     }
 
     private mutating func answer(_ pending: PendingAnswer) -> Action {
@@ -141,8 +143,8 @@ extension ExchangeMachine {
             case .dialogue: return openDialogue(pending)
             }
         } catch {
-            guard roundsAnswered == 0 else { return handBack(credential: .no(error.detail)) }
-            return pending.isPreemptive ? sendUnanswered() : useWeaker(pending, error.detail)
+            guard roundsAnswered == 0 else { return handBack(credential: .no(error.refusal)) }
+            return pending.isPreemptive ? sendUnanswered() : useWeaker(pending, error.refusal)
         }
     }
 
@@ -246,7 +248,7 @@ extension ExchangeMachine {
 
     mutating func rejected(_ space: AuthenticationSpace, _ credential: CredentialReference) -> Action {
         holdsChallenge = true
-        checks.credential = .no("credential \"\(credential.name)\" was rejected by the \(context.source.name)")
+        checks.credential = .no(.rejected(credential.name, by: context.source))
         return finish(.rejected(space, credential: credential, checks))
     }
 

@@ -88,7 +88,7 @@ extension ExchangeMachine {
         }
     }
 
-    mutating func decideTokenFailure(_ reason: String, isUnavailable: Bool) -> Action? {
+    mutating func decideTokenFailure(_ reason: Refusal, isUnavailable: Bool) -> Action? {
         switch state {
         case .computingOpening(let pending) where pending.isPreemptive && roundsAnswered == 0:
             failedSpace = pending.offer.space(at: context.origin)
@@ -100,7 +100,7 @@ extension ExchangeMachine {
         case .computingOpening, .computingReply, .abandoningReply:
             return giveUp(credential: .no(reason))
         case .verifyingAcceptance:
-            return forged(reason)
+            return forged(reason.text)
         case .finished:
             return .wait
         case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .asked, .awaitingToken, .awaitingVerdict,
@@ -128,7 +128,7 @@ extension ExchangeMachine {
         }
     }
 
-    mutating func decideReplayImpossible(_ reason: String) -> Action? {
+    mutating func decideReplayImpossible(_ reason: Refusal) -> Action? {
         switch state {
         case .asked, .computingOpening, .awaitingToken, .computingReply, .abandoningReply, .awaitingVerdict:
             return giveUp(challenge: .no(reason))
@@ -137,7 +137,7 @@ extension ExchangeMachine {
         case .awaitingChallenge where holdsChallenge:
             return handBack(challenge: .no(reason))
         case .awaitingOpen:
-            return fail(.connectionLost, reason)
+            return fail(.connectionLost, reason.text)
         case .ready, .untouched, .awaitingChallenge, .awaitingReuse, .verifyingAcceptance, .finished:
             return nil
         }

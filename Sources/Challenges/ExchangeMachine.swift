@@ -98,9 +98,9 @@ package struct ExchangeMachine: Sendable {
         case responseReceived(status: Int, challengeFields: [ChallengeField], informationFields: [String] = [])
         indirect case decisionReceived(CredentialDecision)
         case tokenComputed(DialogueToken)
-        case tokenFailed(reason: String, isUnavailable: Bool)
+        case tokenFailed(reason: Refusal, isUnavailable: Bool)
         case connectionLost(requestMayRepeat: Bool)
-        case replayImpossible(reason: String)
+        case replayImpossible(reason: Refusal)
     }
 
     /// A reference type, so that copying a prepared machine for each request retains one object.
@@ -126,7 +126,7 @@ package struct ExchangeMachine: Sendable {
     var holdsChallenge = false
     var hasRestarted = false
     /// Why stronger offers could not be answered.
-    var localFailures: [String] = []
+    var localFailures: [Refusal] = []
     /// The server said that the credential itself is wrong, which makes a rejection independent of the request.
     package internal(set) var hasInvalidCredential = false
     /// The space in which no answer could be computed before a challenge. It would fail after one, too.
@@ -148,7 +148,7 @@ package struct ExchangeMachine: Sendable {
 
     /// Why a stronger scheme that the server offers was not answered; nil if there was none.
     package var reasonForWeaker: String? {
-        localFailures.isEmpty ? nil : localFailures.joined(separator: "; ")
+        localFailures.isEmpty ? nil : Refusal.joined(localFailures).text
     }
 
     /// The answer that is sent, or was sent, before a challenge, and to which the server has not responded.
@@ -188,10 +188,10 @@ package struct ExchangeMachine: Sendable {
     /// The step of the dialogue succeeded. The token of a step that concludes is ignored.
     package mutating func tokenComputed(_ token: DialogueToken) -> Action { take(.tokenComputed(token)) }
 
-    /// The step of the dialogue failed. `reason` appears in the credential check. `isUnavailable`: there is nothing to
-    /// answer with, and nobody has rejected anything, so that a weaker offer may be answered.
-    package mutating func tokenFailed(reason: String, isUnavailable: Bool) -> Action {
-        take(.tokenFailed(reason: reason, isUnavailable: isUnavailable))
+    /// The step of the dialogue failed. The reason appears in the credential check. If there was nothing to compute a
+    /// token from, a weaker scheme may answer.
+    package mutating func tokenFailed(_ error: AuthenticationError) -> Action {
+        take(.tokenFailed(reason: error.refusal, isUnavailable: error.isUnavailable))
     }
 
     /// The connection was lost before a response to the last send, or while the next round was being prepared.
@@ -204,7 +204,7 @@ package struct ExchangeMachine: Sendable {
 
     /// The last action cannot be performed because the request's content is no longer available. The held challenge is
     /// handed back.
-    package mutating func replayImpossible(reason: String) -> Action { take(.replayImpossible(reason: reason)) }
+    package mutating func replayImpossible(reason: Refusal) -> Action { take(.replayImpossible(reason: reason)) }
 
     /// As in ``RequestContext``. Most responses are no errors, and the context is large: it is not touched for them.
     @inline(__always)

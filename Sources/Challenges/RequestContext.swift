@@ -23,7 +23,7 @@ package struct RequestContext: Sendable {
     package var clientAuthorizes: Bool
     /// Why nothing is sent because of what causes the request, such as a page of another origin; nil if nothing speaks
     /// against it.
-    package var foreignCause: String?
+    package var foreignCause: Refusal?
     /// Whether the origin's certificate was verified, or the site is http. False if the caller continued although
     /// verification failed.
     package var originTrusted: Bool
@@ -75,22 +75,24 @@ package struct RequestContext: Sendable {
     var refusal: ThreeChecks? {
         guard isRefused else { return nil }
         guard site.passed else { return ThreeChecks(site: site) }
-        guard originTrusted else { return ThreeChecks(site: .no("the origin's certificate is not trusted")) }
+        guard originTrusted else { return ThreeChecks(site: .no(.untrusted)) }
         if let foreignCause, !clientAuthorizes { return ThreeChecks(site: site, challenge: .no(foreignCause)) }
-        return ThreeChecks(site: site, challenge: .no("the client sent its own \(source.authorizationField)"))
+        return ThreeChecks(
+            site: site,
+            challenge: .no(Refusal(.ownAuthorization, "the client sent its own \(source.authorizationField)")))
     }
 
     /// The failed check, if the credential would be sent in plaintext without permission; otherwise nil.
     var plaintextRefusal: ThreeChecks.Check? {
-        origin.scheme == .http && !plaintextPermitted
-            ? .no("site is http and its line does not say plaintext=yes") : nil
+        origin.scheme == .http && !plaintextPermitted ? .no(.plaintext) : nil
     }
 
     /// The failed check, if the scheme is not answered without TLS, and there is none; otherwise nil.
     package func transportRefusal(of authenticator: any Authenticator) -> ThreeChecks.Check? {
         let name = authenticator.name
         if isPlaintextParent, !plaintextPermitted, !authenticator.usesTicket {
-            return .no("\(name) is sent to a parent without TLS only if its line says plaintext=yes")
+            return .no(
+                Refusal(.plaintext, "\(name) is sent to a parent without TLS only if its line says plaintext=yes"))
         }
         guard origin.scheme == .http else { return nil }
         return authenticator.requiresTLS ? .no("\(name) is answered over https only") : nil

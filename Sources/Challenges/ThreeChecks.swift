@@ -3,13 +3,24 @@
 /// Whether a challenge is answered, and why: is the site on the list, may this kind of challenge be answered there, is
 /// there a credential for the answer. `Proxy-Status`, the access log, `explain` and the library all use this value.
 package struct ThreeChecks: Equatable, Sendable {
-    /// The result of one check. `reason` is a short sentence without a full stop and without a secret.
-    package struct Check: Equatable, Sendable {
-        package let passed: Bool
-        package let reason: String
+    /// The result of one check.
+    package enum Check: Equatable, Sendable {
+        /// With a short sentence without a full stop and without a secret.
+        case yes(String)
+        case no(Refusal)
 
-        package static func yes(_ reason: String) -> Check { Check(passed: true, reason: reason) }
-        package static func no(_ reason: String) -> Check { Check(passed: false, reason: reason) }
+        package var passed: Bool { refusal == nil }
+
+        /// Nil if the check passed.
+        package var refusal: Refusal? { if case .no(let refusal) = self { refusal } else { nil } }
+
+        /// The sentence.
+        package var reason: String {
+            switch self {
+            case .yes(let reason): reason
+            case .no(let refusal): refusal.text
+            }
+        }
     }
 
     /// Is the site on the list?
@@ -30,11 +41,9 @@ package struct ThreeChecks: Equatable, Sendable {
         site.passed && challenge?.passed == true && credential?.passed == true
     }
 
-    /// The reason of the first failed check, or nil.
-    package var failure: String? {
-        for check in [site, challenge, credential] {
-            if let check, !check.passed { return check.reason }
-        }
-        return nil
-    }
+    /// That of the first failed check, or nil.
+    package var refusal: Refusal? { site.refusal ?? challenge?.refusal ?? credential?.refusal }
+
+    /// Its sentence.
+    package var failure: String? { refusal?.text }
 }

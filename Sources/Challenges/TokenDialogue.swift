@@ -45,7 +45,7 @@ package struct DialogueToken: Equatable, Sendable {
 /// The result of a step.
 package enum TokenComputation: Sendable {
     case computed(DialogueToken)
-    case failed(reason: String)
+    case failed(AuthenticationError)
     /// Computed on another thread: the closure starts the computation, which calls its argument once, on any thread.
     case elsewhere(@Sendable (@escaping @Sendable (Result<DialogueToken, AuthenticationError>) -> Void) -> Void)
 }

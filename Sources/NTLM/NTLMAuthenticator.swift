@@ -100,7 +100,8 @@ private struct NTLMDialogue: TokenDialogue {
                 return .computed(DialogueToken(concluding: try context.conclude(serverToken)))
             }
         } catch {
-            return .failed(reason: error.detail)
+            return .failed(
+                AuthenticationError(error.code == .wantsTicket ? .wantsTicket : .tokenFailed, error.detail))
         }
     }
 }

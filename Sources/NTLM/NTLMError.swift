@@ -9,6 +9,8 @@ package struct NTLMError: CodedError {
         case malformed
         /// The peer does not offer the options that NTLMv2 over HTTP needs, or chose another mechanism.
         case unsupported
+        /// The peer chose Kerberos, or ended a negotiation in which NTLM alone was offered.
+        case wantsTicket
         /// The peer ended the negotiation.
         case rejected
         /// The configured user name, password or target cannot be encoded in a message.

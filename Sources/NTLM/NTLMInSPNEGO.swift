@@ -10,19 +10,17 @@ extension NegTokenInit {
 }
 
 extension NegTokenResp {
-    /// Throws `rejected` if the server ended the negotiation, and `unsupported` if it chose a mechanism that was not
-    /// offered. `refusal` is the sentence for the former.
+    /// Throws `refusal` if the server ended the negotiation, and `wantsTicket` if it chose a mechanism that was not
+    /// offered.
     func checkAcceptable(
-        refusal: String = "the origin ended the negotiation without accepting it"
+        refusal: NTLMError = NTLMError(.rejected, "the origin ended the negotiation without accepting it")
     ) throws(NTLMError) {
-        guard negState != .reject else { throw NTLMError(.rejected, refusal) }
-        guard supportedMech == nil || supportedMech == MechanismOID.ntlm else {
-            throw NTLMError(.unsupported, Self.wantsKerberos)
-        }
+        guard negState != .reject else { throw refusal }
+        guard supportedMech == nil || supportedMech == MechanismOID.ntlm else { throw Self.wantsKerberos }
     }
 
     /// In `Negotiate`, the only mechanisms in use are Kerberos and NTLM (RFC 4559 §4), and only NTLM was offered.
-    static let wantsKerberos = "the origin wants Kerberos; NTLM was refused"
+    static let wantsKerberos = NTLMError(.wantsTicket, "the origin wants Kerberos; NTLM was refused")
 }
 
 extension NTLMError {

@@ -103,7 +103,7 @@ package final class KerberosTickets: Sendable {
         let used: Breaker.Key
         switch attempts?.request(key) {
         case .permitted(let attempt): used = key.used(by: attempt)
-        case .refused(let reason), .unsuitable(let reason): throw Self.blocked(credential, reason)
+        case .refused(let reason), .unsuitable(let reason): throw Self.blocked(credential, reason.text)
         case .wait: throw Self.blocked(credential, "another attempt takes too long")
         case nil: throw Self.blocked(credential, "nothing counts the attempts")
         }

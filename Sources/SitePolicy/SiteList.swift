@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignChallenges
 import CountersignCryptography
 
 /// The allowed-sites list: all files of `AllowedSites/`, parsed once. An origin is looked up by hash, first by its
@@ -13,13 +14,13 @@ package struct SiteList: Sendable {
     private let hasWildcards: Bool
 
     /// The reason of a verdict if there are no rules.
-    private var reasonIfEmpty = Self.noneListed
+    private var reasonIfEmpty = Refusal(.notListed, Self.noneListed)
 
     /// A list without sites: no challenge is answered.
     package static let empty = SiteList(unique: [])
 
     /// The same, with `reason` for its verdicts.
-    package static func empty(because reason: String) -> SiteList {
+    package static func empty(because reason: Refusal) -> SiteList {
         var list = empty
         list.reasonIfEmpty = reason
         return list
@@ -86,20 +87,24 @@ package struct SiteList: Sendable {
         do {
             forwarded = try HostName(canonicalizing: origin.host, for: .forwarded)
         } catch {
-            return .refuse(reason: error.detail)
+            return .refuse(reason: Refusal(.notListed, error.detail))
         }
         guard forwarded.text == origin.host else {
-            return .refuse(reason: "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form")
+            return .refuse(
+                reason: Refusal(
+                    .notListed, "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form"))
         }
         guard let rule = match(for: origin, forwarded) else {
-            return .tunnel(reason: missReason(origin, forwarded))
+            return .tunnel(reason: Refusal(.notListed, missReason(origin, forwarded)))
         }
-        guard rule.intercepts else { return .tunnel(reason: "\(rule.location) says intercept=no") }
+        guard rule.intercepts else {
+            return .tunnel(reason: Refusal(.notIntercepted, "\(rule.location) says intercept=no"))
+        }
         do {
             _ = try HostName(canonicalizing: origin.host, for: .listed)
             return .answer(rule)
         } catch {
-            return .refuse(reason: "\(error.detail), which \(rule.location) does not cover")
+            return .refuse(reason: Refusal(.notListed, "\(error.detail), which \(rule.location) does not cover"))
         }
     }
 

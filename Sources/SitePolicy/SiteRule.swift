@@ -113,10 +113,10 @@ extension SiteRule {
 
 /// The handling of a request to one origin.
 package enum SiteVerdict: Equatable, Sendable {
-    /// The connection is tunnelled unchanged. The reason is a short sentence without a full stop.
-    case tunnel(reason: String)
+    /// The connection is tunnelled unchanged.
+    case tunnel(reason: Refusal)
     /// Challenges may be answered according to the rule.
     case answer(SiteRule)
     /// The request is refused: the host is covered by a listed wildcard, but is not a valid name for the list.
-    case refuse(reason: String)
+    case refuse(reason: Refusal)
 }

@@ -255,7 +255,7 @@ import Testing
             breaker.attemptBegan(key("r"), for: request, owner: 1, at: 0)
             _ = breaker.attemptEnded(key("r"), for: request, .unknown, owner: 1, at: 0)
         }
-        #expect(breaker.pause(of: key(nil), at: 1)?.contains("is not sent for 30 minutes") == true)
+        #expect(breaker.pause(of: key(nil), at: 1)?.text.contains("is not sent for 30 minutes") == true)
         #expect(breaker.pause(of: key(nil), at: 1801) == nil)
     }
 

@@ -7,9 +7,12 @@ import Testing
 
 @Suite struct BreakerTests {
     private static let refusal = Breaker.Decision.refused(
-        reason: "credential \"enrollment\" was rejected here and has not changed since")
+        reason: Refusal(
+            .blocked(namesCommand: false), "credential \"enrollment\" was rejected here and has not changed since"))
     private static let stopped = Breaker.Decision.refused(
-        reason: "credential \"enrollment\" was rejected twice and is not sent anywhere until it changes")
+        reason: Refusal(
+            .blocked(namesCommand: false),
+            "credential \"enrollment\" was rejected twice and is not sent anywhere until it changes"))
     private static let key = key()
 
     private static func key(
@@ -241,8 +244,10 @@ import Testing
         #expect(
             breaker.ask(Self.key)
                 == .refused(
-                    reason: "the origin closed the connection twice instead of answering credential \"enrollment\"; "
-                        + "`countersign credential retry enrollment` permits an attempt"))
+                    reason: Refusal(
+                        .blocked(namesCommand: true),
+                        "the origin closed the connection twice instead of answering credential \"enrollment\"; "
+                            + "`countersign credential retry enrollment` permits an attempt")))
         guard case .refused = breaker.ask(Self.key(host: "new.corp.example")) else {
             Issue.record("a third site receives it")
             return

@@ -22,8 +22,11 @@ import Testing
             RequestContext.site().with { $0.site = .no("not listed") },
             ThreeChecks(site: .no("not listed"))
         ),
-        (.site().with { $0.originTrusted = false }, ThreeChecks(site: .no("the origin's certificate is not trusted"))),
-        (.site().with { $0.clientAuthorizes = true }, .checks(.no("the client sent its own Authorization"))),
+        (.site().with { $0.originTrusted = false }, ThreeChecks(site: .no(.untrusted))),
+        (
+            .site().with { $0.clientAuthorizes = true },
+            .checks(.no(Refusal(.ownAuthorization, "the client sent its own Authorization")))
+        ),
     ])
     func nothingOfOursIsSentWhereACheckFailedBefore(context: RequestContext, checks: ThreeChecks) {
         for learned in [nil, AcceptedAnswer.basic, .ntlm(.ntlm)] {
@@ -58,7 +61,7 @@ import Testing
         play([
             .event(.started), .expect(.send(nil)),
             .event(.responseReceived(status: 401, challengeFields: fields.map { ChallengeField($0) })),
-            .expect(.deliver(.handedBack(.no(reason)))),
+            .expect(.deliver(.handedBack(.no(Refusal(reason))))),
         ])
     }
 
@@ -78,19 +81,19 @@ import Testing
             .site(permitted: permitted),
             [
                 .event(.started), .expect(.send(nil)),
-                .response(401, field), .expect(.deliver(.handedBack(.no(reason)))),
+                .response(401, field), .expect(.deliver(.handedBack(.no(Refusal(.notPermitted, reason))))),
             ])
     }
 
     @Test(arguments: ["Basic realm=\"x\"", "NTLM", "Negotiate"])
     func overPlainHTTPNothingIsAnsweredUnlessTheLineSaysSo(field: String) {
-        let reason = "site is http and its line does not say plaintext=yes"
+        #expect(Refusal.plaintext.text == "site is http and its line does not say plaintext=yes")
         for learned in [nil, AcceptedAnswer.basic, .ntlm(.ntlm)] {
             play(
                 .site(.printer, accepted: learned),
                 [
                     .event(.started), .expect(.send(nil)),
-                    .response(401, field), .expect(.deliver(.handedBack(.no(reason)))),
+                    .response(401, field), .expect(.deliver(.handedBack(.no(.plaintext)))),
                 ])
         }
     }
@@ -156,7 +159,7 @@ import Testing
             .event(.started), .expect(.send(nil)),
             .response(401, "Basic realm=\"Wiki\""), .expect(.ask(.basic("Wiki"))),
             .decision(.useCredential(.password(credential))),
-            .expect(.deliver(.handedBack(.offered, .no("the user name contains a colon")))),
+            .expect(.deliver(.handedBack(.offered, .no(Refusal(.noCredential, "the user name contains a colon"))))),
         ])
     }
 
@@ -274,7 +277,7 @@ import Testing
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .event(.responseReceived(status: 401, challengeFields: fields.map { ChallengeField($0) })),
-            .expect(.deliver(.handedBack(.ntlmOffered, .no("origin did not continue NTLM")))),
+            .expect(.deliver(.handedBack(.ntlmOffered, .no(.notContinued)))),
         ])
     }
 
@@ -291,7 +294,7 @@ import Testing
             .decision(.jdoe), .expect(.computeToken(.ntlm, .jdoe, serverToken: nil)),
             .token([1]), .expect(.sendOpening(.opening)),
             .event(.responseReceived(status: 401, challengeFields: fields.map { ChallengeField($0) })),
-            .expect(.deliver(.handedBack(.no(reason)))),
+            .expect(.deliver(.handedBack(.no(Refusal(reason))))),
         ])
     }
 
@@ -327,7 +330,7 @@ import Testing
                 .token([1]), .expect(.sendOpening(.opening)),
                 .response(200), .expect(.send(nil)),
                 .response(401, "NTLM"),
-                .expect(.deliver(.handedBack(.ntlmOffered, .no("origin did not continue NTLM")))),
+                .expect(.deliver(.handedBack(.ntlmOffered, .no(.notContinued)))),
             ])
     }
 
@@ -375,11 +378,12 @@ import Testing
         ])
     }
 
-    @Test(arguments: [
-        (CredentialDecision.none, "no credential \"enrollment\""),
-        (.useCredential(.identity(named: "laptop")), "identity \"laptop\" answers TLS and not a 401"),
-    ])
-    func withoutACredentialTheChallengeIsHandedBack(disposition: CredentialDecision, reason: String) {
+    @Test(
+        arguments: [
+            (CredentialDecision.none, "no credential \"enrollment\""),
+            (.useCredential(.identity(named: "laptop")), "identity \"laptop\" answers TLS and not a 401"),
+        ] as [(CredentialDecision, Refusal)])
+    func withoutACredentialTheChallengeIsHandedBack(disposition: CredentialDecision, reason: Refusal) {
         play([
             .event(.started), .expect(.send(nil)),
             .response(401, "NTLM, Basic realm=\"Wiki\""), .expect(.ask(.ntlm)),

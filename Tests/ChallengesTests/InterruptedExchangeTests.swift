@@ -62,7 +62,7 @@ import Testing
             Self.toAnswer + [
                 .lost, .expect(.wait),
                 .event(.tokenFailed(reason: "no", isUnavailable: true)),
-                .expect(.deliver(.handedBack(.ntlmOffered, .no("no")))),
+                .expect(.deliver(.handedBack(.ntlmOffered, .no(.noTicket("no"))))),
             ])
     }
 
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func aBodyThatCannotBeSentAgainHandsBackThe401() {
-        let reason = "the request body is longer than 1 MiB"
+        let reason: Refusal = "the request body is longer than 1 MiB"
         let handedBack = Line.expect(.deliver(.handedBack(.no(reason))))
         let impossible = Line.event(.replayImpossible(reason: reason))
         play(Array(Self.toOpening.prefix(4)) + [impossible, handedBack, .decision(.jdoe), .expect(.wait)])
@@ -133,10 +133,10 @@ import Testing
             ])
         play(Self.toAnswer + [.token([3]), .expect(.send(.answer)), impossible, handedBack, .lost, .expect(.wait)])
         // The 401 was discarded with its connection.
-        play(Self.toOpening + [.lost, Self.again, impossible, .expect(.fail(reason: reason))])
+        play(Self.toOpening + [.lost, Self.again, impossible, .expect(.fail(reason: reason.text))])
         play(
             .site(hasBody: true),
-            Self.toOpening + [.response(200), .expect(.send(nil)), impossible, .expect(.fail(reason: reason))])
+            Self.toOpening + [.response(200), .expect(.send(nil)), impossible, .expect(.fail(reason: reason.text))])
     }
 
     @Test(arguments: [100, 102, 103, 199])

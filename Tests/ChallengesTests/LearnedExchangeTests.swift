@@ -56,7 +56,7 @@ import Testing
                 .token([3]), .expect(.send(.answer)),
                 .response(200), .expect(.deliver(.accepted(.ntlm))),
             ])
-        let reason = "origin offers Digest, which this version cannot answer"
+        let reason: Refusal = "origin offers Digest, which this version cannot answer"
         play(
             .site(accepted: .basic),
             [
@@ -156,7 +156,7 @@ import Testing
                 .response(401, "NTLM, Basic realm=\"Wiki\""),
                 .expect(
                     .deliver(
-                        .handedBack(.yes("ntlm was accepted here before"), .no("origin did not continue NTLM")))),
+                        .handedBack(.yes("ntlm was accepted here before"), .no(.notContinued)))),
             ])
     }
 
@@ -195,7 +195,7 @@ import Testing
         ]
         play(
             .site(accepted: .ntlm(.ntlm)),
-            beginning + [.response(401, "NTLM"), .expect(.deliver(.handedBack(.ntlmOffered, .no("no"))))])
+            beginning + [.response(401, "NTLM"), .expect(.deliver(.handedBack(.ntlmOffered, .no(.noTicket("no")))))])
         play(
             .site(accepted: .ntlm(.ntlm)),
             beginning + [

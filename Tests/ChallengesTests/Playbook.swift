@@ -74,7 +74,8 @@ extension ExchangeMachine {
             responseReceived(status: status, challengeFields: fields, informationFields: information)
         case .decisionReceived(let decision): decisionReceived(decision)
         case .tokenComputed(let token): tokenComputed(token)
-        case .tokenFailed(let reason, let isUnavailable): tokenFailed(reason: reason, isUnavailable: isUnavailable)
+        case .tokenFailed(let reason, let isUnavailable):
+            tokenFailed(AuthenticationError(isUnavailable ? .unavailable : .tokenFailed, reason.text))
         case .connectionLost(let mayRepeat): connectionLost(requestMayRepeat: mayRepeat)
         case .replayImpossible(let reason): replayImpossible(reason: reason)
         }
@@ -205,7 +206,8 @@ extension ThreeChecks.Check {
     static let offered = ThreeChecks.Check.yes("basic is offered and permitted")
     static let ntlmOffered = ThreeChecks.Check.yes("ntlm is offered and permitted")
     static let enrolled = ThreeChecks.Check.yes("credential \"enrollment\"")
-    static let rejected = ThreeChecks.Check.no("credential \"enrollment\" was rejected by the origin")
+    static let rejected = ThreeChecks.Check.no(
+        Refusal(.rejected, "credential \"enrollment\" was rejected by the origin"))
 }
 
 extension ThreeChecks {
@@ -245,4 +247,10 @@ extension ExchangeMachine.Outcome {
     static func handedBack(_ challenge: ThreeChecks.Check, _ credential: ThreeChecks.Check? = nil) -> Self {
         .handedBack(.checks(challenge, credential))
     }
+}
+
+extension Refusal {
+    static let notContinued = Refusal(.notContinued("NTLM"), "origin did not continue NTLM")
+    /// Of a token that there is nothing to compute from.
+    static func noTicket(_ text: String) -> Refusal { Refusal(.noTicket, text) }
 }

@@ -181,7 +181,7 @@ private struct Driver: RequestDescription {
         _ = driver.answerFirstChallenge(Self.first)
         let renewal = driver.responded(source.status, [stale])
         #expect(driver.field(of: renewal)?.contains("nonce=\"m\", count=1") == true)
-        let reason = "\(source.name) called a new answer stale"
+        let reason: Refusal = "\(source.name) called a new answer stale"
         #expect(driver.responded(source.status, [stale]) == .deliver(.handedBack(.no(reason))))
     }
 
@@ -319,7 +319,9 @@ private struct Driver: RequestDescription {
             Self.context().with { $0.clientAuthorizes = true },
             [
                 .event(.started), .expect(.send(nil)), .response(407, "Basic realm=\"Wiki\""),
-                .expect(.deliver(.handedBack(.no("the client sent its own Proxy-Authorization")))),
+                .expect(
+                    .deliver(
+                        .handedBack(.no(Refusal(.ownAuthorization, "the client sent its own Proxy-Authorization"))))),
             ])
         #expect(ChallengeSource.parentProxy.challengeField == "Proxy-Authenticate")
         #expect(ChallengeSource.parentProxy.informationField == "Proxy-Authentication-Info")

@@ -9,7 +9,9 @@ import Testing
 @Suite struct TicketBreakerTests {
     private static let request = Breaker.RequestTag(method: "GET", target: "/")
     private static let refusal = Breaker.Decision.refused(
-        reason: "credential \"Kerberos ticket\" was rejected here and has not changed since")
+        reason: Refusal(
+            .blocked(namesCommand: false),
+            "credential \"Kerberos ticket\" was rejected here and has not changed since"))
 
     private func key(_ host: String, version: UInt64 = 0) -> Breaker.Key {
         let site = Origin(scheme: .https, host: host, port: 443)

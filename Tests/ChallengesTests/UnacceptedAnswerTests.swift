@@ -63,7 +63,7 @@ import Testing
     @Test func eachReasonForAPauseNamesTheCommandThatEndsIt() {
         func reason(_ decision: Breaker.Decision) -> String? {
             switch decision {
-            case .refused(let reason), .unsuitable(let reason): reason
+            case .refused(let reason), .unsuitable(let reason): reason.text
             case .free, .mayTry, .wait: nil
             }
         }
@@ -91,14 +91,18 @@ import Testing
         #expect(
             breaker.ask(Self.key)
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
-                        + "30 minutes; `countersign credential retry enrollment` permits an attempt"))
+                    reason: Refusal(
+                        .blocked(namesCommand: true),
+                        "credential \"enrollment\" was sent here without a response, and is not sent for "
+                            + "30 minutes; `countersign credential retry enrollment` permits an attempt")))
         breaker.now += 1799
         #expect(
             breaker.ask(Self.key)
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
-                        + "a minute; `countersign credential retry enrollment` permits an attempt"))
+                    reason: Refusal(
+                        .blocked(namesCommand: true),
+                        "credential \"enrollment\" was sent here without a response, and is not sent for "
+                            + "a minute; `countersign credential retry enrollment` permits an attempt")))
         breaker.now += 1
         #expect(breaker.attempt(Self.key, .unknown) == .paused(seconds: 3600))
     }

@@ -56,7 +56,8 @@ struct BreakerFileTests {
     }
 
     private static let refusal = Breaker.Permission.refused(
-        reason: "credential \"enrollment\" was rejected here and has not changed since")
+        reason: Refusal(
+            .blocked(namesCommand: false), "credential \"enrollment\" was rejected here and has not changed since"))
 
     // MARK: Sharing
 
@@ -136,8 +137,10 @@ struct BreakerFileTests {
         #expect(
             process().board.requestAtOnce(Self.key())
                 == .unsuitable(
-                    reason: "credential \"enrollment\" was sent here without a response, and is not sent for "
-                        + "30 minutes; `countersign credential retry enrollment` permits an attempt"))
+                    reason: Refusal(
+                        .blocked(namesCommand: true),
+                        "credential \"enrollment\" was sent here without a response, and is not sent for "
+                            + "30 minutes; `countersign credential retry enrollment` permits an attempt")))
     }
 
     @Test func anAttemptThatTakesLongKeepsNobodyWaitingAndIsNotAbandoned() async throws {
@@ -266,7 +269,7 @@ struct BreakerFileTests {
                     Issue.record("\(permission)")
                     continue
                 }
-                #expect(reason.hasSuffix("`countersign credential retry enrollment` permits it"))
+                #expect(reason.text.hasSuffix("`countersign credential retry enrollment` permits it"))
             }
             await process.board.flush()
         }
@@ -341,7 +344,7 @@ struct BreakerFileTests {
             Issue.record("an attempt is permitted")
             return
         }
-        #expect(reason.hasPrefix("the attempt cannot be recorded: ") && reason.contains("breaker.json"))
+        #expect(reason.text.hasPrefix("the attempt cannot be recorded: ") && reason.text.contains("breaker.json"))
         #expect(process.said.all.withLock { $0.count } == 1)
     }
 

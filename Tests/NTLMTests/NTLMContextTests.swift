@@ -155,10 +155,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (NegTokenResp(negState: .reject, responseToken: nil), NTLMError.Code.rejected),
-        (NegTokenResp(negState: .reject, supportedMech: MechanismOID.ntlm, responseToken: [1]), .rejected),
-        (NegTokenResp(negState: .acceptIncomplete, supportedMech: [0x2A], responseToken: [1]), .unsupported),
-        (NegTokenResp(negState: .requestMIC, supportedMech: [0x2A], responseToken: nil), .unsupported),
+        (NegTokenResp(negState: .reject, responseToken: nil), NTLMError.Code.wantsTicket),
+        (NegTokenResp(negState: .reject, supportedMech: MechanismOID.ntlm, responseToken: [1]), .wantsTicket),
+        (NegTokenResp(negState: .acceptIncomplete, supportedMech: [0x2A], responseToken: [1]), .wantsTicket),
+        (NegTokenResp(negState: .requestMIC, supportedMech: [0x2A], responseToken: nil), .wantsTicket),
         (NegTokenResp(negState: .acceptCompleted, responseToken: nil), .unsupported),
         (NegTokenResp(negState: .acceptIncomplete, responseToken: nil), .malformed),
         (NegTokenResp(negState: .acceptIncomplete, responseToken: []), .malformed),
@@ -171,7 +171,7 @@ import Testing
 
     @Test(arguments: [
         (NegTokenResp(negState: .reject, responseToken: nil), NTLMError.Code.rejected),
-        (NegTokenResp(negState: .acceptCompleted, supportedMech: [0x2A], responseToken: nil), .unsupported),
+        (NegTokenResp(negState: .acceptCompleted, supportedMech: [0x2A], responseToken: nil), .wantsTicket),
         (
             NegTokenResp(
                 negState: .acceptCompleted, responseToken: nil, mechListMIC: [UInt8](repeating: 1, count: 16)),

@@ -77,7 +77,8 @@ final class Bench {
         }
         return Policy(
             sites: try SiteList(files: [("t.sites", sites)]),
-            enrolled: lockReason.map { .closed(reason: $0) } ?? .open(credentials: credentials, identities: identities),
+            enrolled: lockReason.map { .closed(reason: Refusal(.closed, $0)) }
+                ?? .open(credentials: credentials, identities: identities),
             brokerAccounts: brokerAccounts,
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),

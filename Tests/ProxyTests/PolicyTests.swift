@@ -74,7 +74,7 @@ import Testing
         switch decision {
         case .useCredential(let credential): return credential.reference?.name ?? "nameless"
         case .performDefaultHandling(let reason): return "handed back: \(reason)"
-        case .rejectProtectionSpace(let reason): return reason
+        case .rejectProtectionSpace(let reason): return reason.text
         }
     }
 

@@ -111,7 +111,7 @@ import Testing
     func unlistedSitesAreTunnelledWithAReason(url: String, reason: String) throws {
         let list = try Self.list(Self.layered)
         let origin = try Self.origin(url)
-        #expect(list.verdict(for: origin) == .tunnel(reason: reason))
+        #expect(list.verdict(for: origin) == .tunnel(reason: Refusal(.notListed, reason)))
         #expect(list.rule(for: origin) == nil)
     }
 
@@ -121,14 +121,15 @@ import Testing
         #expect(list.rule(for: try Self.origin("http://a.corp.example"))?.answer == [.ntlm])
         let plain = try Self.list("http://b.corp.example")
         #expect(
-            plain.verdict(for: try Self.origin("https://b.corp.example")) == .tunnel(reason: "listed for http only"))
+            plain.verdict(for: try Self.origin("https://b.corp.example"))
+                == .tunnel(reason: Refusal(.notListed, "listed for http only")))
     }
 
     @Test func aSiteThatIsNotInterceptedIsTunnelled() throws {
         let list = try Self.list("https://a.corp.example\nhttps://pinned.corp.example intercept=no")
         #expect(
             list.verdict(for: try Self.origin("https://pinned.corp.example"))
-                == .tunnel(reason: "AllowedSites/work.sites:2 says intercept=no"))
+                == .tunnel(reason: Refusal(.notIntercepted, "AllowedSites/work.sites:2 says intercept=no")))
         #expect(list.rule(for: try Self.origin("https://pinned.corp.example"))?.intercepts == false)
     }
 
@@ -140,12 +141,12 @@ import Testing
             Issue.record("\(listed.verdict(for: origin))")
             return
         }
-        #expect(reason.contains("AllowedSites/work.sites:1"))
+        #expect(reason.text.contains("AllowedSites/work.sites:1"))
         #expect(listed.rule(for: origin) == nil)
-        #expect(try Self.list("other.example").verdict(for: origin) == .tunnel(reason: "not on the list"))
+        #expect(try Self.list("other.example").verdict(for: origin) == .tunnel(reason: .unlisted))
         #expect(
             try Self.list("*.corp.example intercept=no").verdict(for: origin)
-                == .tunnel(reason: "AllowedSites/work.sites:1 says intercept=no"))
+                == .tunnel(reason: Refusal(.notIntercepted, "AllowedSites/work.sites:1 says intercept=no")))
     }
 
     @Test(arguments: ["WIKI.corp.example", "wiki.corp.example.", "user@wiki.corp.example", "wiki.corp.example:443", ""])
@@ -162,7 +163,9 @@ import Testing
     @Test func theEmptyListTunnelsAll() throws {
         for list in [SiteList.empty, try SiteList(files: []), try Self.list("# nobody\n\n")] {
             #expect(list.rules.isEmpty)
-            #expect(list.verdict(for: try Self.origin("https://example.com")) == .tunnel(reason: "no site is listed"))
+            #expect(
+                list.verdict(for: try Self.origin("https://example.com"))
+                    == .tunnel(reason: Refusal(.notListed, "no site is listed")))
         }
     }
 

@@ -10,7 +10,7 @@ extension BreakerBoard {
     func reserve(_ key: Breaker.Key, for request: Breaker.RequestTag) {
         let attempt = state.withLock { $0.nextAttempt() }
         let key = key.used(by: attempt)
-        var refusal: String?
+        var refusal: Refusal?
         var isGranted = false
         do throws(BreakerStorage.Failure) {
             try synchronize { breaker in
@@ -33,7 +33,7 @@ extension BreakerBoard {
             state.reserving.remove(key)
             if isGranted { state.granted.append(Grant(key: key, request: request, attempt: attempt)) }
             let waiting = state.waiting.removeValue(forKey: key) ?? []
-            state.refusals[key] = refusal.map { Refusal(reason: $0, at: now(), requests: waiting.count) }
+            state.refusals[key] = refusal.map { UntoldRefusal(reason: $0, at: now(), requests: waiting.count) }
             return waiting
         }
         for again in waiting { again() }

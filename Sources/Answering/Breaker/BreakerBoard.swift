@@ -20,7 +20,7 @@ package final class BreakerBoard: Sendable {
         var attempts: UInt64 = 0
         var pulses: [Breaker.Account: CredentialPulse] = [:]
         /// Why attempts could not be stored, for the requests that waited for them.
-        var refusals: [Breaker.Key: Refusal] = [:]
+        var refusals: [Breaker.Key: UntoldRefusal] = [:]
         /// Results that are not stored yet, oldest first.
         var unstored: [Ending] = []
         var isPolling = false
@@ -41,11 +41,11 @@ package final class BreakerBoard: Sendable {
         }
 
         /// The reason not to answer a request that waited until its attempt is stored.
-        mutating func takeRefusal(_ key: Breaker.Key, at now: Int64) -> String? {
+        mutating func takeRefusal(_ key: Breaker.Key, at now: Int64) -> Refusal? {
             guard let refusal = refusals.removeValue(forKey: key), abs(now - refusal.at) <= BreakerBoard.takingSeconds
             else { return nil }
             if refusal.requests > 1 {
-                refusals[key] = Refusal(reason: refusal.reason, at: refusal.at, requests: refusal.requests - 1)
+                refusals[key] = UntoldRefusal(reason: refusal.reason, at: refusal.at, requests: refusal.requests - 1)
             }
             return refusal.reason
         }
@@ -57,8 +57,9 @@ package final class BreakerBoard: Sendable {
         let attempt: UInt64
     }
 
-    struct Refusal {
-        let reason: String
+    /// A refusal that the requests have not learnt which wait for it.
+    struct UntoldRefusal {
+        let reason: Refusal
         /// Seconds since 1970.
         let at: Int64
         /// How many requests still have to learn the reason. Some of them may have ended.

@@ -46,7 +46,7 @@ package final class BearerAuthenticator: Authenticator {
         let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first
         switch challenge.flatMap(BearerError.init) {
         case .invalidToken: return .invalid
-        case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, repeated.source))
+        case .insufficientScope(let scope): return .insufficient(BearerError.refusal(lacking: scope, repeated.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(repeated.source))
         case .other(let code): return .handBack(Self.says(code, repeated.source))
         case nil: return .rejected
@@ -60,18 +60,18 @@ package final class BearerAuthenticator: Authenticator {
         guard let challenges = try? ChallengeParser.parse(fields: response.challengeFields) else { return .accepted }
         switch challenges.lazy.filter({ $0.isOf(self.schemeName) }).compactMap(BearerError.init).first {
         case .invalidToken: return .invalid
-        case .insufficientScope(let scope): return .insufficient(BearerError.reason(lacking: scope, response.source))
+        case .insufficientScope(let scope): return .insufficient(BearerError.refusal(lacking: scope, response.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(response.source))
         case .other(let code): return .handBack(Self.says(code, response.source))
         case nil: return .accepted
         }
     }
 
-    private static func says(_ code: String, _ source: ChallengeSource) -> String {
+    private static func says(_ code: String, _ source: ChallengeSource) -> Refusal {
         "the \(source.name) does not accept the token for this request (\(code))"
     }
 
-    private static func invalidRequest(_ source: ChallengeSource) -> String {
+    private static func invalidRequest(_ source: ChallengeSource) -> Refusal {
         "the \(source.name) calls the request invalid (invalid_request)"
     }
 

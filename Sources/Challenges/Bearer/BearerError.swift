@@ -36,21 +36,12 @@ package enum BearerError: Equatable, Sendable {
         return String(String.UnicodeScalarView(scalars))
     }
 
-    private static let insufficientScope = "the token's scope is insufficient"
-    private static let requires = " requires \""
-
-    /// The sentence for `insufficient_scope`.
-    static func reason(lacking scope: String?, _ source: ChallengeSource) -> String {
-        insufficientScope + (scope.map { ": the \(source.name)\(requires)\($0)\"" } ?? "")
-    }
-
-    /// The scopes that the sentence for `insufficient_scope` names: none if the server does not say, or more than fit.
-    /// Nil for another sentence.
-    package static func missingScopes(in reason: String) -> [String]? {
-        guard reason.hasPrefix(insufficientScope) else { return nil }
-        guard let start = reason.firstRange(of: requires)?.upperBound, reason.hasSuffix("\"") else { return [] }
-        let scope = reason[start...].dropLast()
-        return scope.hasSuffix("…") ? [] : scope.split(separator: " ").map(String.init)
+    /// For `insufficient_scope`. A scope that is too long to be shown as a whole names no scopes to ask for.
+    static func refusal(lacking scope: String?, _ source: ChallengeSource) -> Refusal {
+        let isWhole = scope?.hasSuffix("…") == false
+        return Refusal(
+            .insufficientScope(isWhole ? scope?.split(separator: " ").map(String.init) ?? [] : []),
+            "the token's scope is insufficient" + (scope.map { ": the \(source.name) requires \"\($0)\"" } ?? ""))
     }
 
     /// Where the metadata of the resource is, as the parameter `resource_metadata` of a Bearer challenge says (RFC 9728

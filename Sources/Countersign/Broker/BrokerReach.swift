@@ -12,7 +12,7 @@ package enum BrokerReach {
     package static func check(
         for account: BrokerCookies.Account, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> ThreeChecks.Check {
-        if case .none(let reason) = account { return .no(reason) }
+        if case .none(let reason) = account { return .no(Refusal(.noCredential, reason)) }
         do throws(BrokerError) {
             let accounts = try Broker.accountsBlocking(
                 on: SessionBus(environment: environment), for: .browser, within: .seconds(5),
@@ -20,7 +20,7 @@ package enum BrokerReach {
             let name = PrintableText.plain(try account.chosen(among: accounts).username)
             return .yes("navigation requests of the home's own clients are signed in as \(name)")
         } catch {
-            return .no(error.detail)
+            return .no(Refusal(.noCredential, error.detail))
         }
     }
 }

@@ -96,7 +96,7 @@ package struct Explanation: Equatable, Sendable {
     ) -> ThreeChecks {
         var checks = ThreeChecks(site: site)
         guard rule.answer.contains(scheme) else {
-            checks.challenge = .no("not among the site's answer=")
+            checks.challenge = .no(Refusal(.notPermitted, "not among the site's answer="))
             return checks
         }
         if origin.scheme == .http {
@@ -105,7 +105,7 @@ package struct Explanation: Equatable, Sendable {
                 return checks
             }
             guard rule.answersPlaintext else {
-                checks.challenge = .no("site is http and its line does not say plaintext=yes")
+                checks.challenge = .no(.plaintext)
                 return checks
             }
         }
@@ -136,7 +136,7 @@ package struct Explanation: Equatable, Sendable {
                 switch policy.credentialDecision(for: rule, at: origin, scheme: scheme) {
                 case .useCredential(let credential):
                     if let obstacle = authenticator?.obstacle(to: credential, context) {
-                        .no(obstacle)
+                        .no(Refusal(.noCredential, obstacle))
                     } else {
                         check(credential, scheme, at: origin, breaker, now)
                     }
@@ -156,7 +156,7 @@ extension Explanation {
             let end = WallClock.rfc3339(now + ticket.remainingSeconds)
             return .yes("Kerberos ticket of \(ticket.principal), valid until \(end)")
         } catch {
-            return .no(error.sentence)
+            return .no(Refusal(.noTicket, error.sentence))
         }
     }
 
@@ -177,7 +177,7 @@ extension Explanation {
         _ credential: PrincipalCredential, _ breaker: Breaker, _ now: Int64
     ) -> ThreeChecks.Check {
         let key = Breaker.Key(space: .kdc(of: credential.realm), credential: credential.reference)
-        if let reason = breaker.refusal(of: key, at: now) { return .no("the KDC: \(reason)") }
+        if let reason = breaker.refusal(of: key, at: now) { return .no(reason.after("the KDC: ")) }
         return .yes("credential \"\(credential.name)\", a ticket of \(credential.principal) when it is needed")
     }
 

@@ -63,7 +63,7 @@ package final class UnansweredSites: Sendable {
         var failures: [(part: Part, failure: Failure)] = []
         /// Sites that asked for a client certificate and continued without one.
         var withoutCertificate: [Origin: Site] = [:]
-        var tunnelled: [Origin: String] = [:]
+        var tunnelled: [Origin: Refusal] = [:]
         /// The order in which the sites were seen.
         var order: [Origin] = []
         var answers: [(space: AuthenticationSpace, name: String)] = []
@@ -171,7 +171,7 @@ package final class UnansweredSites: Sendable {
             guard hasFailed else { return [] }
             if let site = state.withoutCertificate[origin] { return [site] }
             return state.tunnelled[origin].map {
-                [Site(origin: origin, reason: $0, remedy: Self.listing(origin, $0))]
+                [Site(origin: origin, reason: $0.text, remedy: Self.listing(origin, $0))]
             } ?? []
         }
     }
@@ -225,15 +225,15 @@ package final class UnansweredSites: Sendable {
     private func handedBack(
         _ origin: Origin, _ challenge: Challenge?, _ checks: ThreeChecks, _ rule: SiteRule?
     ) -> Site? {
-        guard let reason = checks.failure else { return nil }
-        func site(_ remedy: String?) -> Site { Site(origin: origin, reason: reason, remedy: remedy) }
+        guard let refusal = checks.refusal else { return nil }
+        func site(_ remedy: String?) -> Site { Site(origin: origin, reason: refusal.text, remedy: remedy) }
         guard checks.site.passed else {
-            return rule == nil ? site(Self.listing(origin, reason)) : nil
+            return rule == nil ? site(Self.listing(origin, refusal)) : nil
         }
         let line = rule.map { "in \($0.location)" } ?? "on the list"
         guard checks.challenge?.passed != false else {
-            if checks.challenge?.reason.hasPrefix("the client sent its own") == true { return nil }
-            if origin.scheme == .http, rule?.answersPlaintext == false { return site("set plaintext=yes \(line)") }
+            if refusal.cause == .ownAuthorization { return nil }
+            if refusal.cause == .plaintext { return site("set plaintext=yes \(line)") }
             guard let challenge else { return site("permit `certificate` with answer= \(line)") }
             let scheme = AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme
             guard let scheme, let rule, !rule.answer.contains(scheme) else { return site(nil) }
@@ -246,7 +246,7 @@ package final class UnansweredSites: Sendable {
                 identities.isEmpty
                     ? "`countersign certificate import FILE` adds one" : "`countersign certificate list` lists them")
         }
-        if challenge.isOf("Negotiate"), Self.wantsTicket(reason) {
+        if challenge.isOf("Negotiate"), Self.wantsTicket(refusal) {
             return site("`kinit` obtains a Kerberos ticket")
         }
         let name = rule?.credential ?? SiteRule.defaultCredential
@@ -257,22 +257,19 @@ package final class UnansweredSites: Sendable {
             let kind = scheme == .bearer ? "token" : "password"
             return site("store a \(kind) under another name, and set credential= \(line)")
         }
-        if let scopes = BearerError.missingScopes(in: reason), policy.isAccessToken(named: name) {
+        if let scopes = refusal.missingScopes, policy.isAccessToken(named: name) {
             let flags = scopes.map { " --scope \(ShellWord.quoted($0))" }.joined()
             return site(scopes.isEmpty ? nil : "`countersign enroll \(name)\(flags)`")
         }
-        // The breaker's reasons name the credential; other ones are about the origin's tokens.
-        let isBlocked = reason.contains("\"\(name)\" was") || reason.contains("instead of answering")
-        guard isBlocked else { return site(nil) }
-        let namesRetry = reason.contains("credential retry")
+        guard case .blocked(let namesRetry) = refusal.cause else { return site(nil) }
         return site(
             Self.replacing(name, for: scheme)
                 + (namesRetry ? "" : ", or `countersign credential retry\(Self.argument(name))`"))
     }
 
     /// Whether an origin that offers `Negotiate` has refused NTLM in it.
-    private static func wantsTicket(_ reason: String) -> Bool {
-        reason.hasSuffix(ChallengeSource.origin.notContinued("NTLM")) || reason.contains("wants Kerberos")
+    private static func wantsTicket(_ refusal: Refusal) -> Bool {
+        refusal.cause == .wantsTicket || refusal.cause == .notContinued("NTLM")
     }
 
     /// The command that stores a credential for `scheme`.
@@ -287,8 +284,8 @@ package final class UnansweredSites: Sendable {
     /// The name, unless it is the one that commands assume.
     private static func argument(_ name: String) -> String { name == SiteRule.defaultCredential ? "" : " \(name)" }
 
-    private static func listing(_ origin: Origin, _ reason: String) -> String? {
-        if reason.contains("intercept=no") { return nil }
+    private static func listing(_ origin: Origin, _ refusal: Refusal) -> String? {
+        guard refusal.cause == .notListed else { return nil }
         return "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
     }
 }

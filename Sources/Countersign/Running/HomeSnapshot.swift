@@ -95,7 +95,7 @@ package struct HomeSnapshot: Sendable {
         let withheldIdentities = withheldIdentities
         let enrolled: Policy.EnrolledMaterial =
             if let lockReason {
-                .closed(reason: lockReason)
+                .closed(reason: Refusal(.closed, lockReason))
             } else {
                 .open(
                     credentials: taggedCredentials, tokens: taggedTokens.filter { withheld[$0.key] == nil },
@@ -105,8 +105,10 @@ package struct HomeSnapshot: Sendable {
         return Policy(
             sites: answeredSites, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
-            expiryTimes: lockReason == nil ? expiryTimes : [:], withheld: lockReason == nil ? withheld : [:],
-            withheldIdentities: lockReason == nil ? withheldIdentities : [:], withheldSessions: withheldSessions,
+            expiryTimes: lockReason == nil ? expiryTimes : [:],
+            withheld: lockReason == nil ? Self.refusals(withheld) : [:],
+            withheldIdentities: lockReason == nil ? Self.refusals(withheldIdentities) : [:],
+            withheldSessions: withheldSessions,
             brokerAccounts: lockReason == nil ? brokerAccounts : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
@@ -115,8 +117,12 @@ package struct HomeSnapshot: Sendable {
             generation: generation)
     }
 
+    private static func refusals(_ reasons: [String: String]) -> [String: Refusal] {
+        reasons.mapValues { Refusal(.withheld, $0) }
+    }
+
     private var answeredSites: SiteList {
-        if isPaused { return .empty(because: Home.isPausedReason) }
+        if isPaused { return .empty(because: Refusal(.closed, Home.isPausedReason)) }
         return isAnswering ? sites : .empty
     }
 

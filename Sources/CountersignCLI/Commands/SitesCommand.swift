@@ -62,7 +62,7 @@ struct SitesCommand: ParsableCommand {
                 return Console.result("\(origin): listed at \(rule.location)\n")
             }
             switch sites.verdict(for: origin) {
-            case .tunnel(let reason), .refuse(let reason): Console.result("\(origin): \(reason)\n")
+            case .tunnel(let reason), .refuse(let reason): Console.result("\(origin): \(reason.text)\n")
             case .answer(let rule): return Console.result("\(origin): listed at \(rule.location)\n")
             }
             throw ExitCode.failure

@@ -25,7 +25,7 @@ extension DeviceProof {
                 switch policy.deviceDecision(for: challenge, rule, now: now()) {
                 case .useCredential(.device(let device)) where device.certificate != nil: return .certificate(device)
                 case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason):
-                    return .none(reason: reason)
+                    return .none(reason: reason.text)
                 default: return .none(reason: "no client identity is one that it accepts")
                 }
             })

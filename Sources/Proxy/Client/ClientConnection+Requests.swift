@@ -69,7 +69,7 @@ extension ClientConnection {
             case .proxy:
                 let (route, path) = try destination(of: head)
                 if case .refuse(let reason) = route.verdict {
-                    throw RequestTarget.Failure(status: 403, detail: reason)
+                    throw RequestTarget.Failure(status: 403, detail: reason.text)
                 }
                 try checkTrace(head, route)
                 let pin = try acceptedLeaf(head)

@@ -139,7 +139,7 @@ final class Route {
         authority = origin.authority
         verdict =
             shared.configuration.answersSites
-            ? policy.sites.verdict(for: origin) : .tunnel(reason: "only parents are answered")
+            ? policy.sites.verdict(for: origin) : .tunnel(reason: Refusal(.notListed, "only parents are answered"))
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
         challenger = parent
@@ -179,7 +179,7 @@ final class Route {
 
     /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
     var credentialDecision: CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
         let disposition = policy.credentialDecision(for: rule, at: challenger?.site ?? origin)
         guard case .useCredential(.password(let credential)) = disposition, let supplied = shared.delegateCredentials
         else { return disposition }
@@ -188,7 +188,7 @@ final class Route {
 
     /// The credential for a Kerberos challenge.
     var ticketDecision: CredentialDecision {
-        rule.map { policy.ticketDecision(for: $0) } ?? .performDefaultHandling(reason: "not on the list")
+        rule.map { policy.ticketDecision(for: $0) } ?? .performDefaultHandling(reason: .unlisted)
     }
 
     private var ticketReference: CredentialReference {
@@ -217,7 +217,7 @@ final class Route {
     /// The credential for a challenge of `space`: one that is stored for the space alone and was not rejected
     /// there, or that of the site's line; or the one supplied to replace it.
     func credentialDecision(in space: AuthenticationSpace) -> CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
         let decision = policy.credentialDecision(for: rule, in: space) { [shared] credential in
             shared.breaker.isRejected(Breaker.Key(space: space, credential: credential))
         }

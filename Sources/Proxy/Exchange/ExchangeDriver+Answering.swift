@@ -84,7 +84,8 @@ extension ExchangeDriver {
     /// The site has rejected the ticket. Looks for another one, once.
     private func ticketRefused(_ reference: CredentialReference, _ challenge: CredentialRequest, hasLooked: Bool) {
         guard !hasLooked else {
-            let reason = "the site has rejected the Kerberos ticket, which has not changed since"
+            let reason = Refusal(
+                .rejected, "the site has rejected the Kerberos ticket, which has not changed since")
             return run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
         }
         connection?.pauseReading()
@@ -178,7 +179,7 @@ extension ExchangeDriver {
         if case .preparing = mode, delivery.buffered == nil { delivery.restore(dialogue?.lastChallenge) }
         // What was accepted before is of no use without a token, and would hide what can be answered.
         if exchange.roundsAnswered == 0, exchange.context.accepted != nil { forgetAcceptedAnswers() }
-        run(exchange.tokenFailed(reason: error.detail, isUnavailable: error.code != .tokenFailed))
+        run(exchange.tokenFailed(error))
     }
 
     private func take(_ step: TokenStep) {
@@ -187,8 +188,8 @@ extension ExchangeDriver {
         switch dialogue?.tokens?.take(step, binding: binding, answerInputs) {
         case .computed(let token):
             tokenComputed(.success(token))
-        case .failed(let reason):
-            tokenComputed(.failure(AuthenticationError(.tokenFailed, reason)))
+        case .failed(let error):
+            tokenComputed(.failure(error))
         case .elsewhere(let start):
             let gate = services.gate
             let driver = NIOLoopBound(self, eventLoop: services.loop)
@@ -202,7 +203,7 @@ extension ExchangeDriver {
                 }
             }
         case nil:
-            run(exchange.tokenFailed(reason: "a token came before the dialogue began", isUnavailable: false))
+            run(exchange.tokenFailed(AuthenticationError(.tokenFailed, "a token came before the dialogue began")))
         }
     }
 
@@ -261,7 +262,7 @@ extension ExchangeDriver {
             }
             endPermit(.accepted)
         case .handedBack(let checks):
-            record.explain(remedied(checks.failure))
+            record.explain(remedied(checks.refusal))
             endPermit(.inconclusive)
         case .rejected(let space, let credential, let checks):
             record.explain(checks.failure)
@@ -287,10 +288,11 @@ extension ExchangeDriver {
 
     /// With what helps, if the site requires a scope that the access token of a sign-in does not have: the person is
     /// asked for it, or has to give a command.
-    private func remedied(_ reason: String?) -> String? {
-        guard let reason, let scopes = BearerError.missingScopes(in: reason), let name = rule?.credential,
+    private func remedied(_ refusal: Refusal?) -> String? {
+        guard let refusal, let scopes = refusal.missingScopes, let name = rule?.credential,
             let token = policy.credential(named: name)?.reference, policy.isAccessToken(token)
-        else { return reason }
+        else { return refusal?.text }
+        let reason = refusal.text
         if let asker = services.shared.scopeAsker {
             let fields = delivery.buffered?.head.fields.values(of: .wwwAuthenticate) ?? []
             let lack = ScopeAsker.Lack(

@@ -54,7 +54,7 @@ extension ExchangeDriver {
 
     /// Handles the breaker's refusal of `credential`, which the machine requested for `challenge`. Only passwords are
     /// replaced.
-    func refused(_ credential: EnrolledCredential, _ challenge: CredentialRequest, reason: String) {
+    func refused(_ credential: EnrolledCredential, _ challenge: CredentialRequest, reason: Refusal) {
         if case .password(let password) = credential {
             let isAsked = asks(insteadOf: password, for: challenge.space) { [self] answer in
                 guard answer == nil else { return decide(challenge) }

@@ -124,7 +124,7 @@ extension ExchangeDriver {
         guard let step = stepAwaitingContent else { return }
         stepAwaitingContent = nil
         guard case .deciding = mode else { return }
-        if body.hasEnded { prepare(step) } else { run(exchange.replayImpossible(reason: tooMuchContent)) }
+        if body.hasEnded { prepare(step) } else { run(exchange.replayImpossible(reason: Refusal(tooMuchContent))) }
     }
 
     /// Everything that one read delivered has been reported.

@@ -59,7 +59,7 @@ extension ExchangeDriver {
         }
         record.responded(response.head.status)
         record.explain(reason)
-        observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(reason))))
+        observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(Refusal(reason)))))
         deliver()
         client.flush()
     }

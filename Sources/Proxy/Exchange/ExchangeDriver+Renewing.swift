@@ -14,7 +14,8 @@ extension ExchangeDriver {
         else { return false }
         return renews(credential, .expired) { [self] outcome in
             if case .unavailable(let reason) = outcome {
-                return run(exchange.decisionReceived(.performDefaultHandling(reason: reason)))
+                return run(
+                    exchange.decisionReceived(.performDefaultHandling(reason: Refusal(.noCredential, reason))))
             }
             decide(challenge)
         }
@@ -23,7 +24,7 @@ extension ExchangeDriver {
     /// Whether `credential`, which the breaker refuses for `reason`, is renewed: the origin has called it invalid when
     /// it could not be renewed.
     func renewsToken(
-        _ credential: CredentialReference, for challenge: CredentialRequest, refusedFor reason: String
+        _ credential: CredentialReference, for challenge: CredentialRequest, refusedFor reason: Refusal
     ) -> Bool {
         guard dialogue?.hasRenewedToken != true, policy.isAccessToken(credential) else { return false }
         return renews(credential, .invalid) { [self] outcome in
@@ -43,7 +44,7 @@ extension ExchangeDriver {
             guard case .renewed = result, !body.hasLostItsStart else {
                 // A copy here: a variable of the function would be allocated for every outcome.
                 var checks = checks
-                if case .unavailable(let reason) = result { checks.credential = .no(reason) }
+                if case .unavailable(let reason) = result { checks.credential = .no(Refusal(.noCredential, reason)) }
                 return run(.deliver(.rejected(space, credential: credential, checks)))
             }
             sentField = nil

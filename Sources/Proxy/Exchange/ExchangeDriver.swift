@@ -166,9 +166,9 @@ final class ExchangeDriver {
         guard !clientAuthorizes, foreignCause == nil, slot.key.trust.answers else {
             var context = route.context
             context.clientAuthorizes = clientAuthorizes
-            context.foreignCause = foreignCause?.text
+            context.foreignCause = foreignCause?.refusal
             if !slot.key.trust.answers {
-                context.site = .no("the origin's certificate is not trusted")
+                context.site = .no(.untrusted)
                 context.originTrusted = false
             }
             return Route.PreparedExchange(context, hasBody: hasBody)
@@ -267,14 +267,14 @@ final class ExchangeDriver {
     /// connection.
     func prepare(_ step: Step) {
         if delivery.buffered != nil, body.hasLostItsStart {
-            return run(exchange.replayImpossible(reason: body.lossReason))
+            return run(exchange.replayImpossible(reason: Refusal(body.lossReason)))
         }
         if body.hasSpooledContent, step.needsContent {
-            return run(exchange.replayImpossible(reason: tooMuchContent))
+            return run(exchange.replayImpossible(reason: Refusal(tooMuchContent)))
         }
         if !body.hasEnded, step.needsContent {
             if case .length(let count) = head.framing, count > UInt64(body.limitBytes) {
-                return run(exchange.replayImpossible(reason: tooMuchContent))
+                return run(exchange.replayImpossible(reason: Refusal(tooMuchContent)))
             }
             stepAwaitingContent = step
             // The origin has challenged instead of inviting the content.

@@ -195,7 +195,9 @@ final class ParentExchange: ParentAnswering {
     /// The third check, and the breaker's permission.
     private func decide(_ request: CredentialRequest) {
         guard let rule else {
-            return run(machine.decisionReceived(.performDefaultHandling(reason: "the parent is not on the list")))
+            return run(
+                machine.decisionReceived(
+                    .performDefaultHandling(reason: Refusal(.notListed, "the parent is not on the list"))))
         }
         let usesTicket = request.offer.authenticator.usesTicket
         let decision =
@@ -239,7 +241,7 @@ final class ParentExchange: ParentAnswering {
         let inputs = AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
         switch tokens?.take(request.step, binding: binding, inputs) {
         case .computed(let token): run(machine.tokenComputed(token))
-        case .failed(let reason): failed(AuthenticationError(.tokenFailed, reason))
+        case .failed(let error): failed(error)
         case .elsewhere(let start):
             let exchange = NIOLoopBound(self, eventLoop: services.loop)
             start { [gate = services.gate] result in
@@ -253,14 +255,14 @@ final class ParentExchange: ParentAnswering {
                     }
                 }
             }
-        case nil: run(machine.tokenFailed(reason: "a token came before the dialogue began", isUnavailable: false))
+        case nil: failed(AuthenticationError(.tokenFailed, "a token came before the dialogue began"))
         }
     }
 
     private func failed(_ error: AuthenticationError) {
         tokens = nil
         if machine.roundsAnswered == 0, machine.context.accepted != nil { paths.forget(site) }
-        run(machine.tokenFailed(reason: error.detail, isUnavailable: error.code != .tokenFailed))
+        run(machine.tokenFailed(error))
     }
 
     // MARK: Outcomes

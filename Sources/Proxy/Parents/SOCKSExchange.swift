@@ -66,7 +66,7 @@ final class SOCKSExchange: SOCKSAnswering {
         let permission = breaker.request(key) { [gate = services.gate] in gate.execute { exchange.value.decide() } }
         switch permission {
         case .wait: break
-        case .refused(let reason), .unsuitable(let reason): offer(.nothing(reason: reason))
+        case .refused(let reason), .unsuitable(let reason): offer(.nothing(reason: reason.text))
         case .permitted(let attempt):
             permit = BreakerAttempt(key.used(by: attempt), permittedBy: breaker)
             offer(.credential(credential))

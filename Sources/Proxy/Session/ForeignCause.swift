@@ -12,6 +12,8 @@ import CountersignUpstream
 final class ForeignCause {
     let cause: RequestCause
     let verdict: RequestCause.Verdict
+    /// The request gets no credential.
+    let isRefused: Bool
     /// The origin has asked for a client certificate, and got none because of the cause.
     var hasDeclinedIdentity = false
     /// A cookie of a shared session or the identity broker's header was added.
@@ -20,6 +22,7 @@ final class ForeignCause {
     private init(_ cause: RequestCause, _ verdict: RequestCause.Verdict) {
         self.cause = cause
         self.verdict = verdict
+        isRefused = if case .refused = verdict { true } else { false }
     }
 
     /// Nil if nothing is to be kept from the request: it has no field that says what causes it, or there is no
@@ -49,7 +52,7 @@ final class ForeignCause {
 
 extension ExchangeDriver {
     /// Whether the request goes out without any credential, on a connection that has authenticated nobody.
-    var withholdsCredential: Bool { foreignCause?.refusal != nil }
+    var withholdsCredential: Bool { foreignCause?.isRefused == true }
 
     /// Answers a certificate request with nothing, because of what causes the request.
     func certificateDecliner(_ rule: SiteRule) -> OriginConnection.CertificateSource? {
@@ -57,7 +60,7 @@ extension ExchangeDriver {
         return { _, connection, answer in
             foreignCause.hasDeclinedIdentity = true
             connection.certificateChecks = ThreeChecks(
-                site: .yes("listed at \(rule.location)"), challenge: .no(refusal.text))
+                site: .yes("listed at \(rule.location)"), challenge: .no(refusal.refusal))
             answer(nil)
         }
     }

@@ -46,12 +46,12 @@ final class ConnectSetup {
     func start() {
         switch route.verdict {
         case .tunnel(let reason):
-            entry.reason = reason
+            entry.reason = reason.text
             services.shared.observer?.tell(.tunnelled(origin, reason: reason))
             tunnel()
         case .refuse(let reason):
             decision = .refuse
-            fail(OwnResponse(status: 403, detail: reason, proxyError: "destination_ip_prohibited"))
+            fail(OwnResponse(status: 403, detail: reason.text, proxyError: "destination_ip_prohibited"))
         case .answer(let rule):
             decision = .intercept
             intercept(rule)
@@ -100,7 +100,7 @@ final class ConnectSetup {
     private func intercept(_ rule: SiteRule) {
         guard let interceptionAuthority = policy.interceptionAuthority else {
             let why =
-                if case .closed(let reason) = policy.enrolled { reason } else { "there is no interception CA" }
+                if case .closed(let reason) = policy.enrolled { reason.text } else { "there is no interception CA" }
             return fail(
                 OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
         }

@@ -31,7 +31,7 @@ package final class BreakerPermit: Sendable {
         case go
         /// Permitted after waiting for another exchange. The policy may have changed since.
         case goAfterWaiting
-        case refused(reason: String)
+        case refused(reason: Refusal)
         case cancelled
     }
 
@@ -39,7 +39,7 @@ package final class BreakerPermit: Sendable {
     static let limit = Duration.seconds(30)
     /// How long to wait in total for other permits.
     static let patience = Duration.seconds(60)
-    static let isBeingTried = "another request has been trying the credential here for too long"
+    static let isBeingTried: Refusal = "another request has been trying the credential here for too long"
 
     /// The request that is to be answered.
     let request: Breaker.RequestTag
@@ -184,8 +184,10 @@ package final class BreakerPermit: Sendable {
 
     deinit { end(.inconclusive) }
 
-    static func rejection(of key: Breaker.Key) -> String {
-        "credential \"\(key.credential.name)\" was rejected here and has not changed since"
+    static func rejection(of key: Breaker.Key) -> Refusal {
+        Refusal(
+            .blocked(namesCommand: false),
+            "credential \"\(key.credential.name)\" was rejected here and has not changed since")
     }
 
     static func unsuitability(of key: Breaker.Key) -> String {

@@ -96,7 +96,7 @@ extension ChallengeController {
             throw ChallengeError(
                 .nothingToAnswerWith, check.reason, listLine: rule.location,
                 hint:
-                    "list identities with `countersign certificate list`, add one with `countersign certificate import`"
+                    "list identities with `countersign certificate list`, add one with `countersign certificate import FILE`"
             )
         }
         return Answer(
@@ -117,7 +117,7 @@ extension ChallengeController {
         }
         switch decision {
         case .useCredential(let credential): enrolled = credential
-        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
+        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason.text)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
         // All framings of a scheme accept the same credentials.
@@ -137,7 +137,7 @@ extension ChallengeController {
         let key = Breaker.Key(space: space, credential: reference)
         if breaker.isRejected(key) {
             throw .nothing(
-                BreakerPermit.rejection(of: key), listLine: rule.location, key.credential.name, for: space.scheme)
+                BreakerPermit.rejection(of: key).text, listLine: rule.location, key.credential.name, for: space.scheme)
         }
         return Answer(credential: credential, name: reference.name, key: key, line: rule.location)
     }

@@ -101,7 +101,7 @@ extension ChallengeController {
             case .refused(let reason):
                 return handBack(
                     challenge,
-                    .nothing(reason, listLine: answer.line, key.credential.name, for: key.space.scheme),
+                    .nothing(reason.text, listLine: answer.line, key.credential.name, for: key.space.scheme),
                     permit)
             }
         }
@@ -298,7 +298,7 @@ extension ChallengeController {
         }
         listeners.tell(.rejected(space, credential: key.credential.name))
         return .nothing(
-            BreakerPermit.rejection(of: key), listLine: listLine, key.credential.name, for: key.space.scheme)
+            BreakerPermit.rejection(of: key).text, listLine: listLine, key.credential.name, for: key.space.scheme)
     }
 }
 

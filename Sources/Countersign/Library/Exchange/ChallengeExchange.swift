@@ -177,8 +177,8 @@ public struct ChallengeExchange: Sendable {
         case .useCredential:
             return run(machine.decisionReceived(answer(with: credential)))
         case .performDefaultHandling:
-            let reason = permit.refusal?.detail ?? "nobody answered the challenge"
-            return run(machine.decisionReceived(.performDefaultHandling(reason: reason)))
+            let detail = permit.refusal?.detail ?? "nobody answered the challenge"
+            return run(machine.decisionReceived(.performDefaultHandling(reason: Refusal(.other, detail))))
         case .rejectProtectionSpace:
             return run(machine.decisionReceived(.rejectProtectionSpace(reason: "the challenge was rejected")))
         case .cancelAuthenticationChallenge:
@@ -275,12 +275,12 @@ public struct ChallengeExchange: Sendable {
             invalidToken = token
             hasRenewedToken = true
         case .handedBack(let checks):
-            guard !hasAskedForScopes, controller.scopeDelegate != nil, let reason = checks.failure,
-                let scopes = BearerError.missingScopes(in: reason), let token = permit.key?.credential,
+            guard !hasAskedForScopes, controller.scopeDelegate != nil, let refusal = checks.refusal,
+                let scopes = refusal.missingScopes, let token = permit.key?.credential,
                 policy.isAccessToken(token)
             else { return nil }
             lack = ScopeQuestions.Lack(
-                token: token, scopes: scopes, reason: reason, target: request.target,
+                token: token, scopes: scopes, reason: refusal.text, target: request.target,
                 metadata: BearerError.resourceMetadata(in: challengeFields))
             hasAskedForScopes = true
         case .notChallenged, .accepted: return nil
@@ -318,13 +318,13 @@ public struct ChallengeExchange: Sendable {
             }
             switch dialogue?.take(request.step, binding: channelBinding, Self.inputs) {
             case .computed(let token): return machine.tokenComputed(token)
-            case .failed(let reason): return machine.tokenFailed(reason: reason, isUnavailable: false)
+            case .failed(let error): throw error
             case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start, atMost: Self.tokenLimit))
             case nil:
-                return machine.tokenFailed(reason: "a token came before the dialogue began", isUnavailable: false)
+                throw AuthenticationError(.tokenFailed, "a token came before the dialogue began")
             }
         } catch {
-            return machine.tokenFailed(reason: error.detail, isUnavailable: error.code != .tokenFailed)
+            return machine.tokenFailed(error)
         }
     }
 
@@ -352,13 +352,14 @@ public struct ChallengeExchange: Sendable {
     /// out. Credentials that the program created are not restricted.
     private func answer(with credential: Credential?) -> CredentialDecision {
         guard let credential else {
-            return .performDefaultHandling(reason: "the answer came without a credential")
+            return .performDefaultHandling(
+                reason: Refusal(.noCredential, "the answer came without a credential"))
         }
         if let reference = credential.reference, let space {
             let key = Breaker.Key(space: space, credential: reference)
             if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
                 permit.refusal = .nothing(
-                    reason, listLine: rule?.location, key.credential.name, for: key.space.scheme)
+                    reason.text, listLine: rule?.location, key.credential.name, for: key.space.scheme)
                 return .performDefaultHandling(reason: reason)
             }
         } else {
@@ -384,13 +385,13 @@ public struct ChallengeExchange: Sendable {
 
     /// The ticket to answer with, unless the site has rejected it.
     private func deviceDecision(_ question: CredentialRequest) -> CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
         return controller.keeper.policy.current.deviceDecision(
             for: question.offer.challenge, rule, now: ChallengeController.now())
     }
 
     private func ticketDecision(in space: AuthenticationSpace) -> CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: "not on the list") }
+        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
         let decision = controller.keeper.policy.current.ticketDecision(for: rule)
         guard case .useCredential(let credential) = decision, let reference = credential.reference else {
             return decision
@@ -405,7 +406,7 @@ public struct ChallengeExchange: Sendable {
         tickets.look(for: reference) { isKnown.signal() }
         _ = isKnown.wait(timeout: .now() + Self.tokenLimit)
         guard case .refused(let reason) = request() else { return decision }
-        permit.refusal = .nothing(reason, listLine: rule.location, reference.name, for: .negotiate)
+        permit.refusal = .nothing(reason.text, listLine: rule.location, reference.name, for: .negotiate)
         return .performDefaultHandling(reason: reason)
     }
 

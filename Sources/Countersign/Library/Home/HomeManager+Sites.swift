@@ -95,7 +95,7 @@ extension HomeManager {
             switch sites.verdict(for: origin) {
             case .answer(let rule): return SiteCheck(site: AllowedSite(rule), reason: nil)
             case .tunnel(let reason), .refuse(let reason):
-                return SiteCheck(site: rule.map { AllowedSite($0) }, reason: reason)
+                return SiteCheck(site: rule.map { AllowedSite($0) }, reason: reason.text)
             }
         }
     }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a challenge is not answered: a cause to decide by, and a sentence for people.
+///
+/// `Proxy-Status`, the access log, `explain`, `test`, the last lines of `exec`, and the errors and events of the
+/// library print the sentence; nothing reads it back. A string literal is a refusal whose cause nothing depends on.
+package struct Refusal: Sendable {
+    package enum Cause: Equatable, Sendable {
+        /// The message or the exchange itself is at fault, such as a challenge that cannot be parsed.
+        case other
+        /// The list has no line for the site.
+        case notListed
+        /// The site's line says `intercept=no`.
+        case notIntercepted
+        /// The site's certificate was not verified.
+        case untrusted
+        /// The client sent an authorization field of its own.
+        case ownAuthorization
+        /// A page of another origin asks.
+        case foreignPage
+        /// The credential would be sent in plaintext, and the site's line does not say `plaintext=yes`.
+        case plaintext
+        /// The scheme is not among the `answer=` of the site's line.
+        case notPermitted
+        /// There is no credential, or none of the kind that the scheme needs.
+        case noCredential
+        /// The vault is locked, or answering is switched off.
+        case closed
+        /// The device does not comply, or its wipe has not ended.
+        case withheld
+        /// The breaker does not permit the credential now. `namesCommand`: the sentence has the command that permits an
+        /// attempt.
+        case blocked(namesCommand: Bool)
+        /// The server has not accepted the credential.
+        case rejected
+        /// The server requires these scopes, which the access token does not have (RFC 6750 §3.1); none if it does not
+        /// say which.
+        case insufficientScope([String])
+        /// Nothing is there to compute a token from: no Kerberos ticket can be had.
+        case noTicket
+        /// The server refuses NTLM in Negotiate, so that only a Kerberos ticket can answer.
+        case wantsTicket
+        /// The server did not continue the dialogue of the scheme.
+        case notContinued(String)
+    }
+
+    /// By reference, because every request copies the results of its checks, and hardly any has a refusal.
+    private final class Content: Sendable {
+        let cause: Cause
+        let text: String
+
+        init(_ cause: Cause, _ text: String) {
+            self.cause = cause
+            self.text = text
+        }
+    }
+
+    private let content: Content
+
+    /// `text` is a short sentence without a full stop and without a secret.
+    package init(_ cause: Cause, _ text: String) { content = Content(cause, text) }
+
+    /// With a cause that nothing depends on.
+    package init(_ text: String) { self.init(.other, text) }
+
+    package var cause: Cause { content.cause }
+    package var text: String { content.text }
+
+    /// The scopes that the server requires and the token does not have. Nil if they are not the cause.
+    package var missingScopes: [String]? {
+        if case .insufficientScope(let scopes) = cause { scopes } else { nil }
+    }
+
+    /// The same cause after `prefix`, as in `the KDC: …`.
+    package func after(_ prefix: String) -> Refusal { Refusal(cause, prefix + text) }
+
+    /// Several on one line. The last one has ended the exchange, so its cause counts.
+    static func joined(_ refusals: [Refusal]) -> Refusal {
+        Refusal(refusals.last?.cause ?? .other, refusals.map(\.text).joined(separator: "; "))
+    }
+}
+
+extension Refusal {
+    package static let unlisted = Refusal(.notListed, "not on the list")
+    package static let plaintext = Refusal(.plaintext, "site is http and its line does not say plaintext=yes")
+    package static let untrusted = Refusal(.untrusted, "the origin's certificate is not trusted")
+
+    static func rejected(_ name: String, by source: ChallengeSource) -> Refusal {
+        Refusal(.rejected, "credential \"\(name)\" was rejected by the \(source.name)")
+    }
+}
+
+extension Refusal: Equatable {
+    package static func == (left: Refusal, right: Refusal) -> Bool {
+        left.content === right.content || (left.cause == right.cause && left.text == right.text)
+    }
+}
+
+extension Refusal: CustomStringConvertible {
+    /// ``text``.
+    package var description: String { text }
+}
+
+extension Refusal: ExpressibleByStringInterpolation {
+    package init(stringLiteral text: String) { self.init(.other, text) }
+}
