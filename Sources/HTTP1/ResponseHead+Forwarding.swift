@@ -21,12 +21,16 @@ package struct ResponseForwarding: Sendable {
 
     package init(
         framing: BodyFraming, connection: ConnectionOption = .keepAlive, via: ViaField? = nil,
-        extraFields: [(String, String)] = []
+        dropsAuthentication: Bool = false, dropsAllowOrigin: Bool = false, extraFields: [(String, String)] = [],
+        setCookies: [ArraySlice<UInt8>] = []
     ) {
         self.framing = framing
         self.connection = connection
         self.via = via
+        self.dropsAuthentication = dropsAuthentication
+        self.dropsAllowOrigin = dropsAllowOrigin
         self.extraFields = extraFields
+        self.setCookies = setCookies
     }
 }
 

@@ -25,12 +25,11 @@ extension ClientConnection: ExchangeClient {
         responseFraming = Self.framing(of: response.content, for: exchange.head.version)
         if responseFraming.isChunked { responseFields = response.head.fields }
         keepsAlive = mayKeepAlive(exchange) && !responseFraming.endsConnection
-        var forwarding = ResponseForwarding(
+        // A constant, because the closure would copy a variable.
+        let forwarding = ResponseForwarding(
             framing: responseFraming, connection: keepsAlive ? .keepAlive : .close, via: changes.via,
-            extraFields: changes.extraFields)
-        forwarding.dropsAuthentication = changes.dropsAuthentication
-        forwarding.setCookies = changes.setCookies
-        forwarding.dropsAllowOrigin = changes.dropsAllowOrigin
+            dropsAuthentication: changes.dropsAuthentication, dropsAllowOrigin: changes.dropsAllowOrigin,
+            extraFields: changes.extraFields, setCookies: changes.setCookies)
         output.write(about: response.head.forwardedSize, isSecret: changes.isSecret) {
             response.head.write(forwarding, into: $0)
         }
@@ -109,9 +108,9 @@ extension ClientConnection: ExchangeClient {
     func switchProtocols(
         _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally
     ) {
-        var forwarding = ResponseForwarding(framing: .none, connection: .upgrade, via: changes.via)
-        forwarding.dropsAuthentication = changes.dropsAuthentication
-        forwarding.setCookies = changes.setCookies
+        let forwarding = ResponseForwarding(
+            framing: .none, connection: .upgrade, via: changes.via, dropsAuthentication: changes.dropsAuthentication,
+            setCookies: changes.setCookies)
         let bytes = head.forwarded(forwarding)
         becomeTunnel(
             to: origin.channel, fromOrigin: origin.received, originHasEnded: origin.inputEnded, tally: tally,
