@@ -135,8 +135,9 @@ import Testing
         let vault = try SealedVault(home: home.path).create(openedBy: .file)
         let operations = VaultOperations(home: home, vault: vault, now: { 0 })
         let new = NewSignIn(
-            name: "work", profile: "{}", source: "", issuer: "https://id.corp.example", subject: "", account: "",
-            scope: "", sites: [], signedIn: 1, expires: 2, formerIssuer: nil)
+            name: "work", profile: #"{"issuer":"https://id.corp.example","client_id":"c"}"#, source: "",
+            issuer: "https://id.corp.example", subject: "", account: "", scope: "", sites: [], signedIn: 1, expires: 2,
+            formerIssuer: nil)
         let tokens = SignInTokens(access: Secret(utf8: "a"), refresh: nil, identity: nil)
         let calls = Mutex(0)
         let dialogue = OperationDialogue(
