@@ -16,9 +16,9 @@ extension FieldLines {
                 let says = span.matches("sec-fetch-site", at: name) || span.matches("sec-fetch-mode", at: name)
                 if says { return true }
             case 10:
-                let value = Range<Int>(line.value)
-                guard span.matches("user-agent", at: name) else { continue }
-                if span.matches("mozilla/", at: value.prefix("mozilla/".utf8.count)) { return true }
+                // The value first: that of another client differs in its first letter.
+                let value = Range<Int>(line.value).prefix("mozilla/".utf8.count)
+                if span.matches("mozilla/", at: value), span.matches("user-agent", at: name) { return true }
             default: continue
             }
         }

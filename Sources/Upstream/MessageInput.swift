@@ -25,7 +25,7 @@ package final class MessageInput {
     private var isAtEnd = false
     private let sender: MessageSender
     /// The heads may contain secrets, and are overwritten here as soon as they have been parsed.
-    package var wipesHeads = false
+    @exclusivity(unchecked) package var wipesHeads = false
 
     /// `sender` is the peer that errors are attributed to.
     package init(sentBy sender: MessageSender) {

@@ -115,9 +115,10 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// No handler except ``tlsHandler`` is between this one and the network.
     private let isNextToSocket: Bool
     private let output: MessageOutput
-    private var outgoing = OutgoingContent()
+    // No access to these two spans a call that may come back to this object.
+    @exclusivity(unchecked) private var outgoing = OutgoingContent()
     /// The fields of the request's head while its content goes out in chunks; they decide which trailers may follow.
-    private var chunkedFields: FieldLines?
+    @exclusivity(unchecked) private var chunkedFields: FieldLines?
     /// A part of the content is being written. The delegate, which may send more, learns of a change of writability
     /// when all of that part is in the channel, its chunk's end included.
     private var isWriting = false

@@ -184,9 +184,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     /// pages: one line that says so. Its challenges are those of the origin.
     private func withheldNotice(for response: BufferedResponse) -> OwnResponse? {
         guard response.head.status == 401, !policy.withheld.isEmpty, route.isListed, let reason = record.reason,
-            [exchange.checks.refusal, connection?.certificateChecks?.refusal].contains(where: { $0?.cause == .withheld }
-            ),
-            !showsPages
+            (exchange.checks.refusal ?? connection?.certificateChecks?.refusal)?.cause == .withheld, !showsPages
         else { return nil }
         var notice = OwnResponse(status: 401, detail: "not answered: \(reason)")
         notice.extraFields = response.head.fields.values(of: .wwwAuthenticate).map { ("WWW-Authenticate", $0) }
