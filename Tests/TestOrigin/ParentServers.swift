@@ -45,8 +45,11 @@ package final class SquidParent: Sendable {
             ],
             ports: ["PORT"], in: folder
         ) { conf in
-            try ChildProcess(
-                try Tool.path("squid"), ["-N", "-f", conf], environment: environment, capture: folder.file("squid"))
+            // Its shared memory has the name of the service. Another squid of that name would remove it.
+            let service = "test\(UInt64.random(in: 0...UInt64.max))"
+            return try ChildProcess(
+                try Tool.path("squid"), ["-N", "-n", service, "-f", conf], environment: environment,
+                capture: folder.file("squid"))
         }
         process = started.process
         port = started.ports[0]
