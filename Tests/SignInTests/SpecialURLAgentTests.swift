@@ -19,8 +19,16 @@ import Testing
 
     private final class Log: Sendable {
         private let content = Mutex<[UserAgentEvent]>([])
+        private let added: @Sendable (UserAgentEvent) -> Void
+
+        init(_ added: @escaping @Sendable (UserAgentEvent) -> Void = { _ in }) { self.added = added }
+
         var events: [UserAgentEvent] { content.withLock { $0 } }
-        func add(_ event: UserAgentEvent) { content.withLock { $0.append(event) } }
+
+        func add(_ event: UserAgentEvent) {
+            content.withLock { $0.append(event) }
+            added(event)
+        }
     }
 
     /// `main` and `second` are the scripts of the two windows, in sh.
@@ -198,10 +206,15 @@ import Testing
     @Test func aWalletIsNotOpenedWithoutTheirWord() async throws {
         let browser = try folder.write(
             program: "browser", "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \(folder.file("opened"))\n")
-        let log = Log()
+        // The sign-in must not end before the refusal has been reported.
+        let gate = folder.file("gate")
+        try #require(mkfifo(gate, 0o600) == 0)
+        let descriptor = open(gate, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        let log = Log { if case .unavailable = $0 { _ = write(descriptor, "\n", 1) } }
         try await run(
             """
-            special 'openid-vc://1'; special 'openid-vc://2'
+            special 'openid-vc://1'; IFS= read -r word < \(gate); special 'openid-vc://2'
             say '{"type":"redirect","url":"com.example.app:/cb?state=good"}'; \(Self.ends)
             """, log: log
         ) { $0.handler = { OtherBrowser(own: $0, program: browser, isAgreed: false) } }
