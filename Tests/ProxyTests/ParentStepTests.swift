@@ -148,6 +148,24 @@ import Testing
         #expect(try stage.sent().contains(Self.answered))
     }
 
+    /// The parent may have counted it, too. Then it is asked before the password is sent again.
+    @Test(arguments: End.allCases)
+    func everyEndAfterAnAnswerThatWasSentAheadCounts(_ end: End) throws {
+        let stage = try Self.stage()
+        _ = try stage.sent()
+        try stage.receive(Self.challenge + "Content-Length: 0\r\n\r\n")
+        #expect(try stage.sent().contains(Self.answered))
+        try stage.receive(Self.opened)
+        #expect(stage.isOpen)
+        stage.open()
+        #expect(try stage.sent().contains(Self.answered))
+        try self.end(stage, end)
+        let counts = end != .refused
+        #expect((stage.breaker.record(of: Self.key)?.unaccepted.count ?? 0) == (counts ? 1 : 0))
+        stage.open()
+        #expect(try stage.sent().contains(Self.answered) == !counts)
+    }
+
     /// A dialogue's first message has nothing of the password in it.
     @Test(arguments: [End.closed, .cancelled, .timeLimit, .error])
     func anOpeningOfNTLMDoesNotCount(_ end: End) throws {

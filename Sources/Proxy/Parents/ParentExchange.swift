@@ -115,10 +115,25 @@ final class ParentExchange: ParentAnswering {
         connectionLost(.unusableResponse(status: status, otherwise: .unanswered))
     }
 
+    /// Returns whether another parent may be tried.
     private func connectionLost(_ result: Breaker.Result) -> Bool {
-        guard let permit, permit.awaitsVerdict else { return true }
+        guard let permit else {
+            loseUnaskedAnswer(result)
+            return true
+        }
+        guard permit.awaitsVerdict else { return true }
         endPermit(result)
         return false
+    }
+
+    /// An answer that was sent before a challenge got no response. The parent may have counted it all the same, so the
+    /// breaker decides whether it is sent ahead again.
+    private func loseUnaskedAnswer(_ result: Breaker.Result) {
+        guard sent != nil, let answer = machine.unaskedAnswer else { return }
+        sent = nil
+        services.shared.breaker.ended(
+            Breaker.Key(space: answer.space, credential: answer.credential).used(by: Breaker.Key.free), for: tag,
+            result)
     }
 
     func clientLeft() -> Bool {
@@ -135,6 +150,7 @@ final class ParentExchange: ParentAnswering {
         isLate = false
         completion = nil
         verified = nil
+        loseUnaskedAnswer(.unknown)
         sent = nil
         tokens = nil
         // It ends as it is.
