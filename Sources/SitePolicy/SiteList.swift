@@ -95,7 +95,7 @@ package struct SiteList: Sendable {
                     .notListed, "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form"))
         }
         guard let rule = match(for: origin, forwarded) else {
-            return .tunnel(reason: Refusal(.notListed, missReason(origin, forwarded)))
+            return .tunnel(reason: missReason(origin, forwarded))
         }
         guard rule.intercepts else {
             return .tunnel(reason: Refusal(.notIntercepted, "\(rule.location) says intercept=no"))
@@ -123,13 +123,18 @@ package struct SiteList: Sendable {
         return nil
     }
 
-    private func missReason(_ origin: Origin, _ host: HostName) -> String {
+    private func missReason(_ origin: Origin, _ host: HostName) -> Refusal {
         let other: Origin.Scheme = origin.scheme == .http ? .https : .http
         if match(for: Origin(scheme: other, host: host), host) != nil {
-            return "listed for \(other.rawValue) only"
+            return other == .http ? Self.listedForHTTP : Self.listedForHTTPS
         }
-        return hosts.contains(.exact(host)) ? "not on the list with this scheme and port" : "not on the list"
+        return hosts.contains(.exact(host)) ? Self.listedOtherwise : .unlisted
     }
+
+    // Constants, so that a request to a site that is not listed allocates nothing for them.
+    private static let listedForHTTP = Refusal(.notListed, "listed for http only")
+    private static let listedForHTTPS = Refusal(.notListed, "listed for https only")
+    private static let listedOtherwise = Refusal(.notListed, "not on the list with this scheme and port")
 
     // MARK: Intercepted hosts
 
