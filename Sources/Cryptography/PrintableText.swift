@@ -111,7 +111,7 @@ package enum PrintableText {
         return "\"\(quoted)\""
     }
 
-    /// The same without the quotes.
+    /// With a dot for each byte that is not printable ASCII, and without the quotes.
     package static func plain(_ text: some StringProtocol) -> String { plain(Array(text.utf8)) }
 
     /// Without quotes and with a higher limit, for messages of libcurl and of servers.

@@ -36,8 +36,8 @@ import Testing
         "countersign exec", "countersign sites check", "countersign route",
     ]
 
-    /// The words of the command, for each of `values` in place of its interpolations. Behind a letter, one may also
-    /// stand for nothing.
+    /// The words of the command, with an example in place of each interpolation. One behind a letter is `value`,
+    /// because it may stand for nothing.
     static func words(_ text: String, _ value: String) -> [String] {
         var plain = ""
         var rest = Substring(text)

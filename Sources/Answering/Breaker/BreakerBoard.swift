@@ -57,7 +57,7 @@ package final class BreakerBoard: Sendable {
         let attempt: UInt64
     }
 
-    /// A refusal that the requests have not learnt which wait for it.
+    /// A refusal that the waiting requests have not learnt yet.
     struct UntoldRefusal {
         let reason: Refusal
         /// Seconds since 1970.
