@@ -173,6 +173,48 @@ struct CertificateRequirementsTests {
         }
     }
 
+    /// A wildcard that stands for an excluded name is invalid for every host, so that a verdict does not depend on the
+    /// host.
+    @Test(
+        arguments: [
+            ("DNS:*.corp.example", "DNS:a.corp.example", false), ("DNS:*.Corp.example", "DNS:A.corp.EXAMPLE", false),
+            ("DNS:*.corp.example", "DNS:corp.example", false), ("DNS:*.corp.example", "DNS:a.b.corp.example", true),
+            ("DNS:*.corp.example", "DNS:a.example", true), ("DNS:www.corp.example", "DNS:a.corp.example", true),
+            ("DNS:*.corp.example", "email:a.corp.example", true),
+        ])
+    func aWildcardMustNotStandForAnExcludedName(name: String, excluded: String, isAccepted: Bool) throws {
+        let issuer = try make("issuer", extensions: Self.issuer + ["nameConstraints=critical,excluded;\(excluded)"])
+        let leaf = try make("leaf", below: "issuer", extensions: Self.leaf.prefix(3) + ["subjectAltName=\(name)"])
+        #expect(reasons(leaf, issuer, host: "www.corp.example") == (isAccepted ? [] : [.nameConstraint]))
+    }
+
+    @Test func anAnchorNeedsNoKeyUsage() throws {
+        let issuer = try make("issuer", extensions: Array(Self.issuer.prefix(1)))
+        let leaf = try make("leaf", below: "issuer", extensions: Self.leaf)
+        try openssl(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            folder.path("root.key"), "-out", folder.path("root.pem"), "-subj", "/CN=root", "-days", "10", "-addext",
+            Self.issuer[0])
+        let root = try #require(try Certificate.readPEM(folder.bytes("root.pem")).first)
+        try #require(root.keyUsageText == nil)
+        let trusting = ChainVerifier(anchors: try TrustAnchors(system: false, additional: [root]))
+        let below = try make("below", below: "root", extensions: Self.leaf)
+        #expect(trusting.evaluate(chain: [below, root], host: "localhost", at: TestPKI.today).reasons == [])
+        let refused = ServerTrust.Reason.other("\(Self.refused): CA cert does not include key usage extension")
+        #expect(reasons(leaf, issuer) == [refused])
+    }
+
+    @Test func theLastSecondIsOneOfTheCertificate() throws {
+        let leaf = try make("leaf", extensions: Self.leaf)
+        for (time, expected) in [
+            (leaf.notAfter - 1, []), (leaf.notAfter, []), (leaf.notAfter + 1, [.expired(notAfter: leaf.notAfter)]),
+        ] as [(Int64, [ServerTrust.Reason])] {
+            #expect(verifier.evaluate(chain: [leaf], host: "localhost", at: time).reasons == expected)
+        }
+        let found = verifier.appraise(chain: [leaf], host: "localhost", at: leaf.notAfter, staple: .absent)
+        #expect(found.holdsUntil == leaf.notAfter)
+    }
+
     @Test func aWeakIssuerIsNamed() throws {
         let key = ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]
         let issuer = try make("issuer", key: key, extensions: Self.issuer)

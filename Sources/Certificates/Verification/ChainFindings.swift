@@ -74,6 +74,7 @@ final class ChainFindings {
             revoked = RevokedCertificate(
                 certificate, isLeaf: depth == 0, RevocationList(retaining: list).entry(of: certificate))
         }
+        if Self.isPermitted(error, at: certificate, depth: depth, in: context) { return }
         // Redundant after a missing issuer.
         let missing: [ServerTrust.Reason] = [.unknownIssuer, .incompleteChain, .selfSigned]
         if error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, found.contains(where: { missing.contains($0.reason) }) {
@@ -82,6 +83,21 @@ final class ChainFindings {
         add(
             Self.reason(for: error, at: certificate, depth: depth), depth: depth,
             isOfLeaf: depth == 0 && Self.contentErrors.contains(error))
+    }
+
+    /// Whether the error is OpenSSL's alone: it takes a certificate's last second for the first after it (RFC 5280
+    /// §4.1.2.5), and demands a key usage of anchors, too (§6.1.1).
+    private static func isPermitted(
+        _ error: Int32, at certificate: Certificate?, depth: Int32, in context: OpaquePointer
+    ) -> Bool {
+        switch error {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            Int64(X509_VERIFY_PARAM_get_time(X509_STORE_CTX_get0_param(context))) == certificate?.notAfter
+        case X509_V_ERR_CA_CERT_MISSING_KEY_USAGE:
+            depth > 0 && depth >= X509_STORE_CTX_get_num_untrusted(context)
+        default:
+            false
+        }
     }
 
     /// Errors about one certificate's own content.

@@ -145,6 +145,9 @@ package struct ChainVerifier: Sendable {
                 findings.add(reason, depth: Int32(depth), isOfLeaf: role == .leaf)
             }
         }
+        if NameConstraints.exclude(wildcardsOf: question.leaf, issuers: path.whole.dropFirst()) {
+            findings.add(.nameConstraint, depth: 0)
+        }
         let refusedKeys = Set(refused.map(\.publicKeyDER))
         if !refusedKeys.isEmpty, path.whole.contains(where: { refusedKeys.contains($0.publicKeyDER) }) {
             findings.add(.other("certificate issued by this proxy's interception CA"), depth: 0)
@@ -168,7 +171,7 @@ package struct ChainVerifier: Sendable {
     /// The last second before the next date of a certificate or list, when the result may change.
     private func lastSecond(of certificates: [Certificate], at time: Int64) -> Int64 {
         let turningPoints =
-            certificates.flatMap { [$0.notBefore, $0.notAfter] }
+            certificates.flatMap { [$0.notBefore, $0.notAfter &+ 1] }
             + revocationLists.flatMap { [$0.thisUpdate, $0.nextUpdate] }.compactMap(\.self)
         return turningPoints.filter { $0 > time }.map { $0 - 1 }.min() ?? .max
     }

@@ -26,6 +26,32 @@ extension NameConstraints {
         return faults
     }
 
+    /// Whether a wildcard among the leaf's names stands for a name that an issuer excludes: `*.example.com` for
+    /// `a.example.com`. OpenSSL looks only at the text of the wildcard, which is not in that subtree.
+    static func exclude(wildcardsOf leaf: Certificate, issuers: some Sequence<Certificate>) -> Bool {
+        let bases = Set(
+            leaf.dnsNames.lazy.map { $0.lowercased() }.filter { $0.hasPrefix("*.") }.map { $0.dropFirst(2) })
+        return !bases.isEmpty
+            && issuers.contains { issuer in
+                excludedNames(of: issuer).contains { name in
+                    guard let dot = name.firstIndex(of: ".") else { return false }
+                    return bases.contains(name[name.index(after: dot)...])
+                }
+            }
+    }
+
+    /// The DNS names of the excluded subtrees, in lower case. None if the constraints are malformed, which is a fault.
+    private static func excludedNames(of certificate: Certificate) -> [String] {
+        guard let value = certificate.extensionValue(NID_name_constraints),
+            let lists = try? DERItem.single(value.bytes, tag: DERItem.sequence).items(),
+            let excluded = lists.first(where: { $0.tag == 0xA1 }), let subtrees = try? excluded.items()
+        else { return [] }
+        return subtrees.compactMap { subtree in
+            guard let base = try? subtree.items().first, base.tag == 0x82 else { return nil }
+            return String(decoding: base.content, as: UTF8.self).lowercased()
+        }
+    }
+
     /// An empty DNS name stands for all names.
     private static func fault(ofBase base: DERItem?) -> String? {
         switch base?.tag {
