@@ -46,22 +46,32 @@ static inline unsigned long csn_address_space(void) {
     return pages * (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
-#define CSN_ALLOW(number) \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-// The word `offset` of the system call's data must have none of the bits.
-#define CSN_ALLOW_WITHOUT(number, argument, bits) \
+#define CSN_ANSWER(number, answer) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), BPF_STMT(BPF_RET | BPF_K, (answer))
+// The argument of the system call must have none of the bits; otherwise, `answer`.
+#define CSN_ALLOW_WITHOUT(number, argument, bits, answer) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 4), \
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[argument])), \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+        BPF_STMT(BPF_RET | BPF_K, (answer))
 // The first argument, a descriptor, must be standard input.
-#define CSN_ALLOW_STDIN(number) CSN_ALLOW_WITHOUT(number, 0, 0xFFFFFFFF)
+#define CSN_ALLOW_STDIN(number, answer) CSN_ALLOW_WITHOUT(number, 0, 0xFFFFFFFF, answer)
+
+// What happens at a write to another descriptor, at pread64 and at sched_yield. They are never made.
+enum csn_denial {
+    // The process is killed, as at any other system call.
+    CSN_KILL = 0,
+    // They fail with EPERM: JavaScriptCore asks /proc how much memory it uses, and wakes threads that there are not,
+    // and it can do without. rt_sigprocmask, with which abort() begins, is answered by SIGSYS.
+    CSN_FAIL = 1,
+};
 
 // Takes every right from the process, for ever: the address space may grow by `headroom` bytes, and every system call
 // but those for memory, time, the socket and the end kills the process. Returns 0, or -1 if that is not possible.
-static inline int csn_confine(unsigned long headroom) {
+static inline int csn_confine(unsigned long headroom, enum csn_denial denial) {
 #ifndef CSN_AUDIT_ARCH
     (void)headroom;
+    (void)denial;
     errno = ENOSYS;
     return -1;
 #else
@@ -70,26 +80,31 @@ static inline int csn_confine(unsigned long headroom) {
         csn_limit(RLIMIT_FSIZE, 0) != 0 || csn_limit(RLIMIT_NOFILE, 0) != 0 || csn_limit(RLIMIT_NPROC, 0) != 0) {
         return -1;
     }
+    const unsigned int killed = SECCOMP_RET_KILL_PROCESS;
+    const unsigned int denied = denial == CSN_FAIL ? SECCOMP_RET_ERRNO | EPERM : killed;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CSN_AUDIT_ARCH, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, killed),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        CSN_ALLOW_STDIN(SYS_read),
-        CSN_ALLOW_STDIN(SYS_write),
-        CSN_ALLOW(SYS_setitimer),
-        CSN_ALLOW(SYS_rt_sigreturn),
-        CSN_ALLOW(SYS_exit_group),
-        CSN_ALLOW(SYS_brk),
-        CSN_ALLOW(SYS_munmap),
-        CSN_ALLOW(SYS_mremap),
-        CSN_ALLOW(SYS_madvise),
-        CSN_ALLOW(SYS_futex),
-        CSN_ALLOW(SYS_gettimeofday),
-        CSN_ALLOW(SYS_clock_gettime),
-        CSN_ALLOW_WITHOUT(SYS_mmap, 2, PROT_EXEC),
-        CSN_ALLOW_WITHOUT(SYS_mprotect, 2, PROT_EXEC),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        CSN_ALLOW_STDIN(SYS_read, killed),
+        CSN_ALLOW_STDIN(SYS_write, denied),
+        CSN_ANSWER(SYS_pread64, denied),
+        CSN_ANSWER(SYS_sched_yield, denied),
+        CSN_ANSWER(SYS_rt_sigprocmask, denial == CSN_FAIL ? SECCOMP_RET_TRAP : killed),
+        CSN_ANSWER(SYS_setitimer, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_rt_sigreturn, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_exit_group, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_brk, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_munmap, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_mremap, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_madvise, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_futex, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_gettimeofday, SECCOMP_RET_ALLOW),
+        CSN_ANSWER(SYS_clock_gettime, SECCOMP_RET_ALLOW),
+        CSN_ALLOW_WITHOUT(SYS_mmap, 2, PROT_EXEC, killed),
+        CSN_ALLOW_WITHOUT(SYS_mprotect, 2, PROT_EXEC, killed),
+        BPF_STMT(BPF_RET | BPF_K, killed),
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;

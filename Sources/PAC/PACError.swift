@@ -5,7 +5,7 @@ import CountersignCryptography
 /// Why a proxy auto-configuration script has no result. Text of the script is printable and shortened.
 package struct PACError: CodedError {
     package enum Code: Equatable, Sendable, CaseIterable {
-        /// libduktape is not installed.
+        /// No engine is installed.
         case noLibrary
         /// The worker process cannot be started, or ended before it was ready.
         case cannotStart
@@ -19,14 +19,12 @@ package struct PACError: CodedError {
         case noFunction
         /// The script threw an error.
         case thrown
-        /// The function's result is not a string, or is too long.
+        /// The function's result is not text, or is too long.
         case wrongResult
         /// One call used more processor time than ``PACLimits/callTime``, or the worker did not reply at all.
         case timedOut
-        /// The script used more memory than ``PACLimits/memoryBytes``.
+        /// The script used more memory than ``PACLimits/memoryBytes`` or ``PACLimits/addressSpaceBytes``.
         case outOfMemory
-        /// The script asked for too many hosts in one call.
-        case tooManyLookUps
         /// The worker process ended, or did something that it may not.
         case crashed
     }
@@ -43,27 +41,29 @@ package struct PACError: CodedError {
     }
 
     static let noLibrary = PACError(
-        .noLibrary, "scripts are run by libduktape, which is not installed",
-        hint: "install it (Debian: libduktape207)")
+        .noLibrary, "scripts are run by JavaScriptCore or libduktape, and neither is installed",
+        hint: "\(MissingLibrary.javaScriptCore.hint) or \(MissingLibrary.duktape.package)")
+    static let notAReply = PACError(.crashed, "the script's process sent something else than a reply")
     static let timedOut = PACError(
         .timedOut, "the script used more than \(PACLimits.callTime) of processor time for one request")
     static let outOfMemory = PACError(
-        .outOfMemory, "the script used more than \(PACLimits.memoryBytes >> 20) MiB of memory")
+        .outOfMemory, "the script used more memory than it may, at least \(PACLimits.memoryBytes >> 20) MiB")
 }
 
 /// What a script may use.
 package enum PACLimits {
     /// The longest script, in bytes.
     package static let scriptBytes = 1 << 20
-    /// Of the engine, the script and its data.
+    /// Of the engine, the script and its data with libduktape, which counts what it allocates.
     package static let memoryBytes = 16 << 20
     /// The processor time of one call, and of running the script once when it is loaded.
     package static let callTime = Duration.milliseconds(100)
     /// The longest URL, result, or error text, in bytes.
     package static let textBytes = 8192
-    /// The hosts that a script may ask for in one call.
+    /// The hosts that a script may ask for in one call. Those beyond have no address.
     package static let lookUps = 16
     /// By how much the worker's address space may grow: the engine's memory, and what malloc loses to fragmentation.
+    /// JavaScriptCore has no other limit.
     static let addressSpaceBytes = 64 << 20
     /// How long the worker may take for one call on a busy machine, and for its start.
     static let wallTime = Duration.seconds(5)

@@ -8,7 +8,8 @@ import Synchronization
 // `Prelude`. Nothing goes between the two but `WorkerMessage`s.
 //
 // A script that asks for an address ends its call with `PACReply.needs`. The evaluator has the look-up made, and
-// repeats the call with the result. So a slow DNS server delays only the request that needs it.
+// repeats the call with the result. So a slow DNS server delays only the request that needs it. Loading the script,
+// which runs it once, is repeated in the same way.
 
 /// Asks a proxy auto-configuration script. All calls go through one worker process, one after the other, on a queue of
 /// their own; a worker that died is replaced for the next call.
@@ -23,9 +24,15 @@ package final class PACEvaluator: Sendable {
     private let state = Mutex(State())
 
     private struct State: ~Copyable {
-        var script: [UInt8]?
+        var script: LoadedScript?
         /// Has loaded ``script``.
         var worker: WorkerProcess?
+    }
+
+    /// A script, and the addresses that it asked for when it was run.
+    private struct LoadedScript {
+        let bytes: [UInt8]
+        var request: PACRequest
     }
 
     package init(program: WorkerProgram = .ownExecutable, resolver: @escaping Resolver) {
@@ -34,24 +41,44 @@ package final class PACEvaluator: Sendable {
     }
 
     /// Replaces the script. If the new one cannot be loaded, the former one stays. `completion` is called once, on
-    /// another thread.
+    /// another thread, and learns whether the script asked for an address while it was loaded.
     package func load(
-        _ script: [UInt8], clock: ScriptClock, completion: @escaping @Sendable (Result<Void, PACError>) -> Void
+        _ script: [UInt8], clock: ScriptClock, completion: @escaping @Sendable (Result<Bool, PACError>) -> Void
     ) {
+        guard script.count <= PACLimits.scriptBytes else {
+            return completion(
+                .failure(PACError(.unreadable, "the script is longer than \(PACLimits.scriptBytes >> 20) MiB")))
+        }
+        guard String(validating: script, as: UTF8.self) != nil, !script.contains(0) else {
+            return completion(.failure(PACError(.unreadable, "the script is not UTF-8 text")))
+        }
+        load(LoadedScript(bytes: script, request: PACRequest(clock: clock)), completion)
+    }
+
+    private func load(_ script: LoadedScript, _ completion: @escaping @Sendable (Result<Bool, PACError>) -> Void) {
         queue.async { [self] in
-            completion(
-                Result { () throws(PACError) in
-                    guard script.count <= PACLimits.scriptBytes else {
-                        throw PACError(.unreadable, "the script is longer than \(PACLimits.scriptBytes >> 20) MiB")
-                    }
-                    guard String(validating: script, as: UTF8.self) != nil, !script.contains(0) else {
-                        throw PACError(.unreadable, "the script is not UTF-8 text")
-                    }
-                    try state.withLock { (state: inout sending State) throws(PACError) in
-                        state.worker = try Self.worker(program, script, clock)
+            let missing = Result { () throws(PACError) -> PACLookUp? in
+                try state.withLock { (state: inout sending State) throws(PACError) -> PACLookUp? in
+                    switch try Self.attempt(program, script) {
+                    case .needs(let lookUp): return lookUp
+                    case .loaded(let worker):
+                        state.worker = consume worker
                         state.script = script
+                        return nil
                     }
-                })
+                }
+            }
+            switch missing {
+            case .failure(let error): completion(.failure(error))
+            case .success(nil): completion(.success(!script.request.addresses.isEmpty))
+            case .success(let lookUp?):
+                resolve(lookUp, for: script.request) { [self] next in
+                    switch next {
+                    case .failure(let error): completion(.failure(error))
+                    case .success(let request): load(LoadedScript(bytes: script.bytes, request: request), completion)
+                    }
+                }
+            }
         }
     }
 
@@ -62,7 +89,7 @@ package final class PACEvaluator: Sendable {
         guard url.utf8.count + host.utf8.count <= PACLimits.textBytes else {
             return completion(.failure(PACError(.wrongResult, "the URL is too long for a script")))
         }
-        ask(PACRequest(url: url, host: host, clock: clock), completion)
+        ask(PACRequest(target: (url, host), clock: clock), completion)
     }
 
     private func ask(_ request: PACRequest, _ completion: @escaping @Sendable (Outcome) -> Void) {
@@ -72,19 +99,33 @@ package final class PACEvaluator: Sendable {
             case .failure(let error): completion(.failure(error))
             case .success(.decided(let decision)): completion(.success(decision))
             case .success(.needs(let lookUp)):
-                guard request.addresses.count < PACLimits.lookUps, request.addresses[lookUp] == nil else {
-                    return completion(
-                        .failure(
-                            PACError(
-                                .tooManyLookUps,
-                                "the script asked for more than \(PACLimits.lookUps) hosts in one call")))
-                }
-                resolver(lookUp) { [self] found in
-                    var next = request
-                    next.addresses[lookUp] = found
-                    ask(next, completion)
+                resolve(lookUp, for: request) { [self] next in
+                    switch next {
+                    case .failure(let error): completion(.failure(error))
+                    case .success(let request): ask(request, completion)
+                    }
                 }
             }
+        }
+    }
+
+    /// The request with the result of a look-up. If there were too many, the call goes on without any more.
+    private func resolve(
+        _ lookUp: PACLookUp, for request: PACRequest,
+        _ completion: @escaping @Sendable (Result<PACRequest, PACError>) -> Void
+    ) {
+        var next = request
+        guard request.addresses[lookUp] == nil, !request.isFull || lookUp == .ownAddresses else {
+            return completion(.failure(.notAReply))
+        }
+        guard request.addresses.count < PACLimits.lookUps || lookUp == .ownAddresses else {
+            next.isFull = true
+            return completion(.success(next))
+        }
+        resolver(lookUp) { [next] found in
+            var next = next
+            next.addresses[lookUp] = found
+            completion(.success(next))
         }
     }
 
@@ -92,7 +133,16 @@ package final class PACEvaluator: Sendable {
         let message = WorkerMessage(.find, request.text)
         let reply = try state.withLock { (state: inout sending State) throws(PACError) in
             guard let script = state.script else { throw PACError(.noFunction, "no script is loaded") }
-            if state.worker == nil { state.worker = try Self.worker(program, script, request.clock) }
+            if state.worker == nil {
+                var again = script
+                again.request.clock = request.clock
+                switch try Self.attempt(program, again) {
+                case .loaded(let worker): state.worker = consume worker
+                case .needs:
+                    // What it asks for depends on chance or on the time.
+                    throw PACError(.thrown, "the script asked for other hosts when it was loaded again")
+                }
+            }
             do throws(PACError) {
                 guard let reply = try state.worker?.exchange(message) else {
                     throw PACError(.cannotStart, "no script is loaded")
@@ -106,26 +156,36 @@ package final class PACEvaluator: Sendable {
         }
         switch reply.kind {
         case .reply: return try PACReply(reply.content)
-        case .fault: throw Self.error(reply)
-        case .ready, .loaded, .load, .find:
-            throw PACError(.crashed, "the script's process sent something else than a reply")
+        case .fault:
+            let error = Self.error(reply)
+            // The next call shall not begin with what this one has left.
+            if error.code == .outOfMemory { state.withLock { $0.worker = nil } }
+            throw error
+        case .ready, .loaded, .load, .find: throw .notAReply
         }
     }
 
-    /// A worker that has loaded the script.
-    private static func worker(
-        _ program: WorkerProgram, _ script: [UInt8], _ clock: ScriptClock
-    ) throws(PACError) -> WorkerProcess {
+    private enum Attempt: ~Copyable {
+        case loaded(WorkerProcess)
+        /// The attempt has to be repeated with this.
+        case needs(PACLookUp)
+    }
+
+    /// Starts a worker and has it load the script.
+    private static func attempt(_ program: WorkerProgram, _ script: LoadedScript) throws(PACError) -> Attempt {
         let worker = try WorkerProcess.start(program)
-        let reply = try worker.exchange(WorkerMessage(.load, PACRequest.text(clock) + [0] + script))
-        guard reply.kind == .loaded else { throw error(reply) }
-        return worker
+        let reply = try worker.exchange(WorkerMessage(.load, script.request.text + [0] + script.bytes))
+        switch reply.kind {
+        case .loaded: return .loaded(worker)
+        case .reply:
+            guard case .needs(let lookUp) = try PACReply(reply.content) else { throw .notAReply }
+            return .needs(lookUp)
+        case .ready, .load, .find, .fault: throw error(reply)
+        }
     }
 
     private static func error(_ reply: WorkerMessage) -> PACError {
-        guard reply.kind == .fault, let fault = ScriptFault(reply.content) else {
-            return PACError(.crashed, "the script's process sent something else than a reply")
-        }
+        guard reply.kind == .fault, let fault = ScriptFault(reply.content) else { return .notAReply }
         return PACError(fault)
     }
 }

@@ -23,9 +23,6 @@ enum PACReply: Equatable {
             self = .needs(.ownAddresses)
         } else if value["noFunction"] != nil {
             throw PACError(.noFunction, "the script has no function FindProxyForURL")
-        } else if let type = value["wrongType"]?.text {
-            throw PACError(
-                .wrongResult, "FindProxyForURL returned \(PrintableText.plain(type)) instead of a string")
         } else if let result = value["result"]?.text {
             guard result.utf8.count <= PACLimits.textBytes else {
                 throw PACError(.wrongResult, "FindProxyForURL returned more than \(PACLimits.textBytes) bytes")
@@ -35,7 +32,7 @@ enum PACReply: Equatable {
                     result: result, usesClock: value["usesClock"]?.content == .bool(true),
                     alerts: value["alerts"]?.texts ?? []))
         } else {
-            throw PACError(.crashed, "the script's process sent something else than a reply")
+            throw .notAReply
         }
     }
 }
@@ -50,9 +47,14 @@ extension PACError {
             }
         // The engine repeats the line at the end of a syntax error.
         var text = PrintableText.longer(String(decoding: fault.text, as: UTF8.self))
-        if let end = text.firstRange(of: " (line "), fault.code == .syntax { text = String(text[..<end.lowerBound]) }
+        if let end = text.firstRange(of: " (line "), fault.code != .thrown { text = String(text[..<end.lowerBound]) }
         switch fault.code {
         case .syntax: self.init(.syntax, "\(position)\(text)")
+        case .newerSyntax:
+            self.init(
+                .syntax,
+                "\(position)\(text); the engine in use, libduktape, knows ECMAScript 5 only: "
+                    + MissingLibrary.javaScriptCore.hint)
         case .thrown: self.init(.thrown, "\(position)the script failed: \(text)")
         case .outOfMemory: self = .outOfMemory
         }

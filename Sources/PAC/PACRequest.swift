@@ -35,20 +35,28 @@ package enum PACLookUp: Hashable, Sendable {
     case ownAddresses
 }
 
-/// One call of `FindProxyForURL`, with the addresses that are known.
+/// One call of `FindProxyForURL`, or running the script itself, with the addresses that are known.
 struct PACRequest {
-    let url: String
-    let host: String
-    let clock: ScriptClock
+    /// Nil for running the script itself.
+    var target: (url: String, host: String)?
+    var clock: ScriptClock
     /// In RFC 5952's form, without brackets; empty if there are none.
     var addresses: [PACLookUp: [String]] = [:]
+    /// Whether other names have no address.
+    var isFull = false
 
     var text: [UInt8] {
         func list(_ texts: [String]) -> JSONValue { JSONValue(.array(texts.map { JSONValue(.string($0)) })) }
         var names: [JSONMember] = []
-        var members = Self.members(clock)
-        members.append(JSONMember("url", JSONValue(.string(url))))
-        members.append(JSONMember("host", JSONValue(.string(host))))
+        var members = [
+            JSONMember("now", JSONValue(.integer(clock.milliseconds))),
+            JSONMember("offset", JSONValue(.integer(Int64(clock.offsetMinutes)))),
+            JSONMember("isFull", JSONValue(.bool(isFull))),
+        ]
+        if let target {
+            members.append(JSONMember("url", JSONValue(.string(target.url))))
+            members.append(JSONMember("host", JSONValue(.string(target.host))))
+        }
         for (lookUp, found) in addresses {
             switch lookUp {
             case .name(let name): names.append(JSONMember(name, list(found)))
@@ -58,23 +66,11 @@ struct PACRequest {
         members.append(JSONMember("addresses", JSONValue(.object(names))))
         return Array(JSONValue(.object(members)).serialized.utf8)
     }
-
-    /// A request that only sets the clock.
-    static func text(_ clock: ScriptClock) -> [UInt8] {
-        Array(JSONValue(.object(members(clock))).serialized.utf8)
-    }
-
-    private static func members(_ clock: ScriptClock) -> [JSONMember] {
-        [
-            JSONMember("now", JSONValue(.integer(clock.milliseconds))),
-            JSONMember("offset", JSONValue(.integer(Int64(clock.offsetMinutes)))),
-        ]
-    }
 }
 
 /// What a script has decided.
 package struct PACDecision: Hashable, Sendable {
-    /// The function's result, unparsed.
+    /// The function's result, unparsed; empty if it was not a string.
     package let result: String
     /// Whether the script has asked for the time.
     package let usesClock: Bool

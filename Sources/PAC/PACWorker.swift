@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCJavaScriptCore
 import CountersignCLinux
 import Glibc
 
-/// The process that runs scripts: `countersign pac-worker`. It loads the engine, gives up all its rights, and then
-/// answers one message after the other on its standard input, a socket.
+/// The process that runs scripts: `countersign pac-worker [ENGINE]`. It loads the engine, gives up all its rights, and
+/// then answers one message after the other on its standard input, a socket.
 package enum PACWorker {
     /// The statuses with which the process ends.
     enum ExitStatus {
@@ -13,9 +14,13 @@ package enum PACWorker {
         static let noLibrary: Int32 = 10
         static let cannotConfine: Int32 = 11
         static let timeIsUp = Int32(CSN_TIME_IS_UP)
-        /// Duktape had no memory left at a place where it cannot report that.
+        /// The engine had no memory left at a place where it cannot report that.
         static let fatal: Int32 = 13
         static let malformedMessage: Int32 = 14
+        /// The engine ended itself.
+        static let fault = Int32(CSN_JSC_FAULT)
+        /// The engine needs more than a confined process has.
+        static let notConfinable: Int32 = 16
     }
 
     /// The word on the command line.
@@ -23,16 +28,22 @@ package enum PACWorker {
 
     private static let socket: Int32 = 0
 
-    /// Does not return.
-    package static func run() -> Never {
+    /// Does not return. `kind` is the engine; nil for the first one that is installed.
+    package static func run(_ kind: EngineKind?) -> Never {
         var status = stat()
         guard fstat(socket, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { exit(ExitStatus.noSocket) }
         // Reads the time zone's file while that is still possible. Without a name for it, glibc would look again
         // whether the file has changed.
         setenv("TZ", ":/etc/localtime", 0)
         tzset()
-        guard var engine = ScriptEngine() else { exit(ExitStatus.noLibrary) }
-        guard csn_prepare_timer() == 0, csn_confine(UInt(PACLimits.addressSpaceBytes)) == 0 else {
+        let library: EngineLibrary
+        do throws(EngineLibrary.Failure) {
+            library = try EngineLibrary.open(kind)
+        } catch {
+            _exit(error == .notInstalled ? ExitStatus.noLibrary : ExitStatus.notConfinable)
+        }
+        guard var engine = library.engine() else { exit(ExitStatus.fatal) }
+        guard csn_prepare_timer() == 0, csn_confine(UInt(PACLimits.addressSpaceBytes), library.denial) == 0 else {
             exit(ExitStatus.cannotConfine)
         }
         send(WorkerMessage(.ready))
@@ -41,18 +52,18 @@ package enum PACWorker {
             switch message.kind {
             case .load:
                 guard let end = message.content.firstIndex(of: 0) else { exit(ExitStatus.malformedMessage) }
-                guard let fresh = ScriptEngine() else { exit(ExitStatus.fatal) }
-                let clock = Array(message.content[..<end])
-                let fault = fresh.load(Array(message.content[(end + 1)...]), clock: clock)
+                guard let fresh = library.engine() else { exit(ExitStatus.fatal) }
+                let outcome = fresh.load(
+                    Array(message.content[(end + 1)...]), request: Array(message.content[..<end]))
                 stop()
                 engine = fresh
-                send(fault.map { WorkerMessage(.fault, $0.content) } ?? WorkerMessage(.loaded))
+                send(WorkerMessage(reportOf: outcome))
             case .find:
                 let result = engine.answer(message.content)
                 stop()
                 switch result {
                 case .success(let reply): send(WorkerMessage(.reply, reply))
-                case .failure(let error): send(WorkerMessage(.fault, error.fault.content))
+                case .failure(let fault): send(WorkerMessage(.fault, fault.content))
                 }
             case .ready, .loaded, .reply, .fault:
                 _exit(ExitStatus.malformedMessage)
@@ -102,6 +113,17 @@ package enum PACWorker {
             if done < 0, errno == EINTR { continue }
             guard done > 0 else { _exit(ExitStatus.done) }
             position += done
+        }
+    }
+}
+
+extension WorkerMessage {
+    /// What loading a script has led to.
+    init(reportOf loading: ScriptLoading) {
+        switch loading {
+        case .loaded: self.init(.loaded)
+        case .needs(let reply): self.init(.reply, reply)
+        case .fault(let fault): self.init(.fault, fault.content)
         }
     }
 }

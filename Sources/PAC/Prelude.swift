@@ -7,24 +7,29 @@
 /// caller then repeats the call with the result. So a script never waits, and nothing but text goes in and out.
 ///
 ///     {"url": "http://a.example/", "host": "a.example", "now": 0, "offset": 60,
-///      "addresses": {"b.example": ["192.0.2.1"]}, "own": ["192.0.2.7"]}
+///      "addresses": {"b.example": ["192.0.2.1"]}, "own": ["192.0.2.7"], "isFull": false}
 ///
 ///     {"result": "DIRECT", "usesClock": false, "alerts": []}    {"lookUp": "b.example"}    {"lookUpOwn": true}
-///     {"noFunction": true}    {"wrongType": "object"}           {}, after a request without a URL
+///     {"noFunction": true}
 ///
-/// `offset` is the local time's distance from UTC in minutes.
+/// `offset` is the local time's distance from UTC in minutes. If `isFull`, names that are not among the addresses have
+/// none. A request without a URL prepares for running the script itself, which may make look-ups, too. Its reply is
+/// `{}`; the empty text asks afterwards which look-up is missing, and the reply is `{}` again if none is. A result that
+/// is not a string counts as an empty one, which browsers read as `DIRECT`.
 enum Prelude {
     static let program = #"""
         (function (global) {
         "use strict";
         var parse = JSON.parse, stringify = JSON.stringify, SystemDate = Date, floor = Math.floor;
-        var own = Object.prototype.hasOwnProperty, push = Array.prototype.push;
+        var own = Object.prototype.hasOwnProperty, push = Array.prototype.push, Pattern = RegExp;
         var has = own.call.bind(own);
         var request = {}, missing = null, usesClock = false, alerts = [];
+        var patterns = Object.create(null), patternCount = 0;
 
         // MARK: Requests
 
         function answer(text) {
+          if (text === "") return missing === null ? "{}" : missing;
           request = parse(text); missing = null; usesClock = false; alerts = [];
           if (typeof request.url !== "string") return "{}";
           var name = typeof global.FindProxyForURLEx === "function" ? "FindProxyForURLEx" : "FindProxyForURL";
@@ -37,7 +42,7 @@ enum Prelude {
           }
           // Also if the script has caught what ended it.
           if (missing !== null) return missing;
-          if (typeof result !== "string") return stringify({wrongType: result === null ? "null" : typeof result});
+          if (typeof result !== "string") result = "";
           return ascii(stringify({result: result, usesClock: usesClock, alerts: alerts}));
         }
 
@@ -96,8 +101,9 @@ enum Prelude {
           if (is4(name) || is6(name)) return [name];
           if (name === "") return [];
           var known = request.addresses;
-          if (!known || !has(known, name)) needs({lookUp: name});
-          return known[name];
+          if (known && has(known, name)) return known[name];
+          if (!request.isFull) needs({lookUp: name});
+          return [];
         }
 
         function ownAddresses() {
@@ -116,10 +122,19 @@ enum Prelude {
           return four !== null ? {size: 8, parts: four} : {size: 16, parts: words6(text)};
         }
 
+        function mapped(four) {
+          return {size: 16, parts: [0, 0, 0, 0, 0, 65535, four[0] << 8 | four[1], four[2] << 8 | four[3]]};
+        }
+
+        // Between the families, IPv4 addresses count as ::ffff:0:0/96.
         function hasPrefix(address, prefix, length) {
           var a = bits(address), b = bits(prefix);
-          if (a.parts === null || b.parts === null || a.size !== b.size) return false;
-          if (length > a.size * a.parts.length) return false;
+          if (a.parts === null || b.parts === null || length > b.size * b.parts.length) return false;
+          if (a.size < b.size) a = mapped(a.parts);
+          if (a.size > b.size) {
+            b = mapped(b.parts);
+            length += 96;
+          }
           for (var i = 0; length > 0; i++, length -= a.size) {
             var kept = length >= a.size ? a.size : length, shift = a.size - kept;
             if (a.parts[i] >> shift !== b.parts[i] >> shift) return false;
@@ -178,14 +193,14 @@ enum Prelude {
           isPlainHostName: function (host) { return !/[.:]/.test(String(host)); },
 
           dnsDomainIs: function (host, domain) {
-            host = String(host).toLowerCase();
-            domain = String(domain).toLowerCase();
+            host = String(host);
+            domain = String(domain);
             return host.length >= domain.length && host.slice(host.length - domain.length) === domain;
           },
 
           localHostOrDomainIs: function (host, full) {
-            host = String(host).toLowerCase();
-            full = String(full).toLowerCase();
+            host = String(host);
+            full = String(full);
             return host === full || full.slice(0, host.length + 1) === host + ".";
           },
 
@@ -200,9 +215,10 @@ enum Prelude {
             return address === null ? "127.0.0.1" : address;
           },
 
+          // As lenient as in browsers: a part that is missing or no number is 0.
           convert_addr: function (address) {
-            var bytes = bytes4(String(address));
-            return bytes === null ? 0 : bytes[0] << 24 | bytes[1] << 16 | bytes[2] << 8 | bytes[3];
+            var parts = String(address).split(".");
+            return parts[0] << 24 | (parts[1] & 255) << 16 | (parts[2] & 255) << 8 | parts[3] & 255;
           },
 
           isInNet: function (host, pattern, mask) {
@@ -212,26 +228,19 @@ enum Prelude {
             return (functions.convert_addr(address) & mask) === (functions.convert_addr(pattern) & mask);
           },
 
+          // In browsers, a regular expression with "." for itself, "*" and "?". Everything else has its meaning in
+          // regular expressions, which scripts rely on: "(*.a.example|a.example)".
           shExpMatch: function (text, pattern) {
-            text = String(text);
             pattern = String(pattern);
-            var t = 0, p = 0, star = -1, mark = 0;
-            while (t < text.length) {
-              if (p < pattern.length && pattern.charAt(p) === "*") {
-                star = p++;
-                mark = t;
-              } else if (p < pattern.length && (pattern.charAt(p) === "?" || pattern.charAt(p) === text.charAt(t))) {
-                p++;
-                t++;
-              } else if (star >= 0) {
-                p = star + 1;
-                t = ++mark;
-              } else {
-                return false;
+            if (!patterns[pattern]) {
+              if (patternCount++ >= 5000) {
+                patterns = Object.create(null);
+                patternCount = 0;
               }
+              var translated = pattern.replace(/\./g, "\\.").replace(/\*/g, ".*").replace(/\?/g, ".");
+              patterns[pattern] = new Pattern("^" + translated + "$");
             }
-            while (p < pattern.length && pattern.charAt(p) === "*") p++;
-            return p === pattern.length;
+            return patterns[pattern].test(String(text));
           },
 
           weekdayRange: function () {
@@ -318,7 +327,11 @@ enum Prelude {
         global.Date = Clock;
 
         Object.keys(functions).forEach(function (name) { global[name] = functions[name]; });
-        delete global.Duktape;
+        global.console = {};
+        ["debug", "error", "info", "log", "warn"].forEach(function (name) { global.console[name] = functions.alert; });
+        ["Duktape", "WebAssembly", "Atomics", "SharedArrayBuffer"].forEach(function (name) {
+          delete global[name];
+        });
         return answer;
         })(this)
         """#

@@ -1,101 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCDuktape
+import CountersignCJavaScriptCore
+import CountersignCLinux
 
 /// A JavaScript engine with the prelude, for one script.
-struct ScriptEngine: ~Copyable {
-    private let engine: UnsafeMutablePointer<csn_duk_engine>
-
-    /// For the column of a syntax error, at most this many bytes are compiled again.
-    private static let searchBytes = 1 << 20
-
-    /// Nil if the library is not installed.
-    init?() {
-        guard let engine = csn_duk_open(PACLimits.memoryBytes) else { return nil }
-        self.engine = engine
-        let program = Array(Prelude.program.utf8)
-        let outcome = Self.with(program) { csn_duk_prepare(engine, $0, $1) }
-        guard outcome == CSN_DUK_DONE else {
-            // A program of our own, before any script, in a process that has nothing else to do.
-            fatalError("the prelude fails: \(String(decoding: Self.text(engine), as: UTF8.self))")
-        }
-    }
-
-    deinit { csn_duk_close(engine) }
-
-    /// Runs the script once, which defines its functions. `clock` is a request without a URL.
-    func load(_ script: [UInt8], clock: [UInt8]) -> ScriptFault? {
-        _ = answer(clock)
-        let outcome = Self.with(script) { csn_duk_load(engine, $0, $1) }
-        guard outcome != CSN_DUK_DONE else { return nil }
-        if engine.pointee.is_exhausted != 0 { return ScriptFault(.outOfMemory) }
-        let line = Int(engine.pointee.line)
-        let text = Self.text(engine)
-        guard outcome == CSN_DUK_SYNTAX else { return ScriptFault(.thrown, line: line, text: text) }
-        return ScriptFault(.syntax, line: line, column: column(ofErrorIn: script, line), text: text)
-    }
+protocol ScriptEngine: AnyObject {
+    /// Runs the script once, which defines its functions. `request` has no URL.
+    func load(_ script: [UInt8], request: [UInt8]) -> ScriptLoading
 
     /// The prelude's reply.
-    func answer(_ request: [UInt8]) -> Result<[UInt8], FaultError> {
-        let outcome = Self.with(request) { csn_duk_call(engine, $0, $1) }
-        let text = Self.text(engine)
-        guard outcome != CSN_DUK_DONE else { return .success(text) }
-        if engine.pointee.is_exhausted != 0 { return .failure(FaultError(fault: ScriptFault(.outOfMemory))) }
-        return .failure(FaultError(fault: ScriptFault(.thrown, line: Int(engine.pointee.line), text: text)))
-    }
+    func answer(_ request: [UInt8]) -> Result<[UInt8], ScriptFault>
+}
 
-    struct FaultError: Error {
-        let fault: ScriptFault
-    }
+/// What running a script once has led to.
+enum ScriptLoading {
+    case loaded
+    /// The prelude's reply that names the look-up that is missing.
+    case needs([UInt8])
+    case fault(ScriptFault)
+}
 
-    // MARK: Columns
-
-    /// The engine knows the line of an error only, and it has read one token more when it reports it. So the longest
-    /// part of the line whose error is that the text ends, or that has none, ends with the token at fault. 0 if that is
-    /// too expensive to find.
-    private func column(ofErrorIn script: [UInt8], _ line: Int) -> Int {
-        let lines = script.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        guard lines.indices.contains(line - 1) else { return 0 }
-        let text = lines[line - 1]
-        guard text.count * (text.endIndex + 1) <= Self.searchBytes else { return 0 }
-        for end in (text.startIndex...text.endIndex).reversed() where isBeginning(script[..<end]) {
-            let before = Self.withoutLastToken(script[text.startIndex..<end])
-            return String(decoding: before, as: UTF8.self).unicodeScalars.count + 1
+extension ScriptEngine {
+    /// What a script that was run has led to, `thrown` if it threw something. If a look-up is missing, that is the
+    /// reason, also if the script has caught what ended it.
+    func loading(_ thrown: ScriptFault?) -> ScriptLoading {
+        switch answer([]) {
+        case .failure(let fault): .fault(fault)
+        case .success(let missing) where missing != Array("{}".utf8): .needs(missing)
+        case .success: thrown.map { .fault($0) } ?? .loaded
         }
-        return 1
+    }
+}
+
+/// The engines, the one that is preferred first.
+package enum EngineKind: String, Sendable, CaseIterable {
+    /// Of WebKitGTK, without a compiler for machine code.
+    case javaScriptCore = "javascriptcore"
+    case duktape
+}
+
+/// The library of an engine, which has read all the files that it needs.
+enum EngineLibrary {
+    /// The group of all its engines.
+    case javaScriptCore(UnsafeMutableRawPointer)
+    case duktape
+
+    enum Failure: Error {
+        case notInstalled
+        /// It needs more than a confined process has. Nothing else may be started in this process.
+        case notConfinable
     }
 
-    private static func withoutLastToken(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        func isWord(_ byte: UInt8) -> Bool {
-            byte >= 0x80 || "_$".utf8.contains(byte) || (0x30...0x39).contains(byte)
-                || (0x61...0x7A).contains(byte | 0x20)
+    /// By how much the shapes of a script's objects may grow with JavaScriptCore, in bytes.
+    private static let shapeBytes = 16 << 20
+
+    /// Nil means the first one that is installed.
+    static func open(_ kind: EngineKind?) throws(Failure) -> EngineLibrary {
+        if kind != .duktape, csn_jsc_is_installed() != 0 {
+            guard let group = csn_jsc_start(shapeBytes) else { throw .notConfinable }
+            return .javaScriptCore(group)
         }
-        var line = line
-        while let last = line.last, last <= 0x20 { line.removeLast() }
-        guard let last = line.popLast(), isWord(last) else { return line }
-        while let last = line.last, isWord(last) { line.removeLast() }
-        return line
+        guard kind != .javaScriptCore, csn_duk_function("duk_create_heap") != nil else { throw .notInstalled }
+        return .duktape
     }
 
-    private func isBeginning(_ part: ArraySlice<UInt8>) -> Bool {
-        let outcome = Self.with(Array(part)) { csn_duk_check(engine, $0, $1) }
-        return outcome == CSN_DUK_DONE || String(decoding: Self.text(engine), as: UTF8.self).contains("end of input")
+    /// Nil if there is no memory.
+    func engine() -> (any ScriptEngine)? {
+        switch self {
+        case .javaScriptCore(let group): JavaScriptCoreEngine(group)
+        case .duktape: DuktapeEngine()
+        }
     }
 
-    // MARK: C
-
-    private static func with(
-        _ bytes: [UInt8], _ body: (UnsafePointer<CChar>?, Int) -> csn_duk_outcome
-    ) -> csn_duk_outcome {
-        // An empty array has no address, and the engine reads a terminated text.
-        (bytes + [0]).withUnsafeBytes { body($0.bindMemory(to: CChar.self).baseAddress, bytes.count) }
-    }
-
-    private static func text(_ engine: UnsafeMutablePointer<csn_duk_engine>) -> [UInt8] {
-        let count = engine.pointee.text_count
-        return [UInt8](unsafeUninitializedCapacity: max(count, 1)) { buffer, used in
-            buffer.withMemoryRebound(to: CChar.self) { csn_duk_copy_text(engine, $0.baseAddress) }
-            used = count
+    /// What happens in the confined process at what the engine tries although it can do without.
+    var denial: csn_denial {
+        switch self {
+        case .javaScriptCore: CSN_FAIL
+        case .duktape: CSN_KILL
         }
     }
 }

@@ -6,7 +6,8 @@ struct WorkerMessage: Equatable {
     enum Kind: UInt8, CaseIterable {
         // To the worker.
 
-        /// A script. Its content is the clock, a request for the prelude, then a zero byte, then the script.
+        /// A script. Its content is a request for the prelude without a URL, then a zero byte, then the script.
+        /// Answered by ``loaded``, ``fault``, or ``reply`` with the look-up that is missing.
         case load = 1
         /// A request for the prelude.
         case find
@@ -50,11 +51,13 @@ struct WorkerMessage: Equatable {
 
 /// What is wrong with a script, as the worker reports it: a code (1 byte), a line and a column (4 bytes each,
 /// big-endian, 0 if unknown), and a text.
-struct ScriptFault: Equatable {
+struct ScriptFault: Error, Equatable {
     enum Code: UInt8, CaseIterable {
         case syntax = 1
         case thrown
         case outOfMemory
+        /// At syntax of a later edition of ECMAScript than the engine's.
+        case newerSyntax
     }
 
     let code: Code

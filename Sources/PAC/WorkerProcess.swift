@@ -6,8 +6,13 @@ import Glibc
 /// How the worker is started: the path of `countersign`, whose hidden command it is.
 package struct WorkerProgram: Hashable, Sendable {
     package let path: String
+    /// Nil for the first one that is installed and can be confined.
+    package let engine: EngineKind?
 
-    package init(path: String) { self.path = path }
+    package init(path: String, engine: EngineKind? = nil) {
+        self.path = path
+        self.engine = engine
+    }
 
     /// This executable, if it is `countersign`.
     package static var ownExecutable: WorkerProgram { WorkerProgram(path: "/proc/self/exe") }
@@ -23,8 +28,20 @@ struct WorkerProcess: ~Copyable {
         self.socket = socket
     }
 
-    /// Starts the worker and waits until it has given up its rights.
+    /// Starts the worker and waits until it has given up its rights. JavaScriptCore may be installed and yet not start,
+    /// for example if the machine does not let a process reserve as much memory.
     static func start(_ program: WorkerProgram) throws(PACError) -> WorkerProcess {
+        do throws(PACError) {
+            return try startOnce(program)
+        } catch {
+            guard program.engine == nil, error.code != .noLibrary else { throw error }
+            let other = WorkerProgram(path: program.path, engine: .duktape)
+            guard let process = try? startOnce(other) else { throw error }
+            return process
+        }
+    }
+
+    private static func startOnce(_ program: WorkerProgram) throws(PACError) -> WorkerProcess {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw cannotStart(program, String(cString: strerror(errno)))
@@ -94,7 +111,9 @@ struct WorkerProcess: ~Copyable {
             if let value = getenv(name) { variables.append(strdup("\(name)=\(String(cString: value))")) }
         }
         variables.append(nil)
-        var arguments = [strdup("countersign"), strdup(PACWorker.command), nil]
+        var arguments = [strdup("countersign"), strdup(PACWorker.command)]
+        if let engine = program.engine { arguments.append(strdup(engine.rawValue)) }
+        arguments.append(nil)
         defer { (arguments + variables).forEach { free($0) } }
         var pid: pid_t = 0
         let failure = posix_spawn(&pid, program.path, &actions, &attributes, &arguments, &variables)
@@ -166,6 +185,8 @@ struct WorkerProcess: ~Copyable {
             return PACError(
                 .cannotConfine, "the process for scripts cannot give up its rights",
                 hint: "scripts need a Linux kernel with seccomp, on x86-64 or ARM64")
+        case PACWorker.ExitStatus.notConfinable:
+            return PACError(.cannotConfine, "the engine for scripts cannot run in a process without rights")
         default: return PACError(.crashed, "the script's process ended with status \(status)")
         }
     }

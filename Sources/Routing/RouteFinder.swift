@@ -24,6 +24,8 @@ package final class RouteFinder: RouteFinding {
         var recent = RecentRoutes()
         /// The sentence that was logged last about each script.
         var faults: [ScriptSource: String] = [:]
+        /// The sentences that were logged about elements of results that cannot be used.
+        var skipped: Set<String> = []
     }
 
     /// An error of `read` is one sentence. `storage` keeps the last good copies. `connect` tells whether a parent
@@ -52,7 +54,7 @@ package final class RouteFinder: RouteFinding {
     package func load() async -> [String] {
         var faults: [String] = []
         for (source, script) in scripts {
-            guard let error = await script.load().fault else { continue }
+            guard let error = await script.load(afresh: true).fault else { continue }
             let sentence = Self.sentence(source, error)
             state.withLock { $0.faults[source] = sentence }
             faults.append(sentence)
@@ -78,6 +80,14 @@ package final class RouteFinder: RouteFinding {
             return state.faults[source] != sentence
         }
         if isNew, let sentence { log(sentence) }
+    }
+
+    /// Logs each sentence once, and not without end.
+    private func logSkipped(_ sentences: [String]) {
+        for sentence in sentences {
+            let isNew = state.withLock { $0.skipped.count < 100 && $0.skipped.insert(sentence).inserted }
+            if isNew { log("--parent: \(sentence); it is skipped") }
+        }
     }
 
     private static func sentence(_ source: ScriptSource, _ error: ScriptError) -> String {
@@ -151,7 +161,9 @@ package final class RouteFinder: RouteFinding {
         var faults: [String] = []
         for source in plan.scripts {
             switch await scripts[source]?.result(for: ScriptView(origin, path: path)) {
-            case .success(let result)?: results[source] = result
+            case .success(let result)?:
+                results[source] = result
+                logSkipped(result.skipped)
             case .failure(let error)?:
                 faults.append("the script \(source): \(error.reason)")
                 logOnce(Self.sentence(source, error), about: source)

@@ -4,12 +4,14 @@ package import CountersignParents
 
 /// A script as it was read.
 package struct ScriptContents: Equatable, Sendable {
+    /// In UTF-8.
     package let bytes: [UInt8]
     /// How long it may be used before it is read again.
     package let lifetime: Duration
 
-    package init(_ bytes: [UInt8], lifetime: Duration) {
-        self.bytes = bytes
+    /// `contentType` is the field of an HTTP response.
+    package init(_ bytes: [UInt8], contentType: String? = nil, lifetime: Duration) {
+        self.bytes = ScriptText.utf8(bytes, contentType: contentType)
         self.lifetime = lifetime
     }
 

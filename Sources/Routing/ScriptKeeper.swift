@@ -26,6 +26,8 @@ final class ScriptKeeper: Sendable {
         var load = 0
         /// The script that is loaded; nil if there is none yet.
         var script: [UInt8]?
+        /// Whether the script asked for addresses when it was run, which hold for one network.
+        var usesAddresses = false
         /// Why there is none.
         var fault = ScriptError("it has not been loaded")
         var due = ContinuousClock.now
@@ -39,14 +41,15 @@ final class ScriptKeeper: Sendable {
         evaluator = PACEvaluator(program: worker, resolver: HostLookUps.resolve)
     }
 
-    /// Reads and loads the script. If that fails, the former one stays, or the stored one takes its place.
-    func load() async -> Loaded {
+    /// Reads and loads the script. If that fails, the former one stays, or the stored one takes its place. With
+    /// `afresh`, the script is run again even if it is the same, if that may have another outcome.
+    func load(afresh: Bool = false) async -> Loaded {
         let (source, read) = (source, read)
         let fault: ScriptError
         switch await HostLookUps.blocking({ read(source) }) {
         case .failure(let error): fault = error
         case .success(let contents):
-            guard let error = await load(contents.bytes) else {
+            guard let error = await load(contents.bytes, afresh: afresh) else {
                 let storage = storage
                 await HostLookUps.blocking { storage.write(source, contents.bytes) }
                 return begin(with: contents.bytes, lifetime: contents.lifetime)
@@ -73,16 +76,16 @@ final class ScriptKeeper: Sendable {
     func isDue(at now: ContinuousClock.Instant) -> Bool { state.withLock { $0.due <= now } }
 
     /// Why the engine does not load it; nil if it does. The script that is loaded already is not loaded again.
-    private func load(_ script: [UInt8]) async -> ScriptError? {
-        if state.withLock({ $0.script == script }) { return nil }
-        return await withCheckedContinuation { continuation in
-            evaluator.load(script, clock: .now()) { result in
-                if case .failure(let error) = result {
-                    continuation.resume(returning: ScriptError(error.detail))
-                } else {
-                    continuation.resume(returning: nil)
-                }
-            }
+    private func load(_ script: [UInt8], afresh: Bool = false) async -> ScriptError? {
+        if state.withLock({ $0.script == script && !(afresh && $0.usesAddresses) }) { return nil }
+        let result = await withCheckedContinuation { continuation in
+            evaluator.load(script, clock: .now()) { continuation.resume(returning: $0) }
+        }
+        switch result {
+        case .failure(let error): return ScriptError(error.detail)
+        case .success(let usesAddresses):
+            state.withLock { $0.usesAddresses = usesAddresses }
+            return nil
         }
     }
 

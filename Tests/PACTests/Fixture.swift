@@ -15,10 +15,10 @@ final class Scripts: Sendable {
     let lookUps = LookUps()
 
     /// Names without an entry have no address. The machine's own are those of the empty name.
-    init(_ known: [String: [String]] = [:]) throws {
+    init(_ known: [String: [String]] = [:], engine: EngineKind = .duktape) throws {
         self.known = known
         let lookUps = lookUps
-        evaluator = PACEvaluator(program: try Self.program()) { lookUp, found in
+        evaluator = PACEvaluator(program: try Self.program(engine)) { lookUp, found in
             lookUps.append(lookUp)
             switch lookUp {
             case .name(let name): found(known[name] ?? [])
@@ -27,18 +27,20 @@ final class Scripts: Sendable {
         }
     }
 
-    static func program() throws -> WorkerProgram {
+    static func program(_ engine: EngineKind) throws -> WorkerProgram {
         let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
             .deletingLastPathComponent().path
         for folder in [bundle, "\(Tool.repository)/.build/debug"] {
             if let path = folder.map({ "\($0)/countersign" }), access(path, X_OK) == 0 {
-                return WorkerProgram(path: path)
+                return WorkerProgram(path: path, engine: engine)
             }
         }
         throw HarnessError("countersign is not built; run Scripts/test, which builds it")
     }
 
-    func load(_ script: String, clock: ScriptClock = thursday) async throws {
+    /// Whether the script asked for an address.
+    @discardableResult
+    func load(_ script: String, clock: ScriptClock = thursday) async throws -> Bool {
         try await withCheckedContinuation { continuation in
             evaluator.load(Array(script.utf8), clock: clock) { continuation.resume(returning: $0) }
         }.get()

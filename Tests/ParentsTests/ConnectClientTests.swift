@@ -35,11 +35,12 @@ import Testing
     @Test func theRequestNamesTheOriginTwice() {
         #expect(
             text(client().request())
-                == "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nVia: 1.0 a, 1.1 b\r\n\r\n")
+                == "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nVia: 1.0 a, 1.1 b\r\n"
+                + "Proxy-Connection: keep-alive\r\n\r\n")
         #expect(
             text(client(to: "::1").request(Field(text: "Basic dTpw\r\nX: y")))
                 == "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nVia: 1.0 a, 1.1 b\r\n"
-                + "Proxy-Authorization: Basic dTpw  X: y\r\n\r\n")
+                + "Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic dTpw  X: y\r\n\r\n")
     }
 
     // MARK: Responses
@@ -93,6 +94,7 @@ import Testing
         ("HTTP/1.1 407 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", true),
         ("HTTP/1.1 403 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", false),
         ("HTTP/1.0 407 x\r\nContent-Length: 0\r\n\r\n", false),
+        ("HTTP/1.0 407 x\r\nContent-Length: 0\r\nProxy-Connection: keep-alive\r\n\r\n", true),
         ("HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", false),
     ])
     func onlyACleanResponseLeavesTheConnectionReusable(text: String, isReusable: Bool) throws {

@@ -39,13 +39,28 @@ import Testing
         #expect(try ScriptResult(parsing: text, from: source).hops == hops)
     }
 
+    /// As Chromium reads them.
+    @Test(
+        arguments: [
+            ("", [.direct], 0), (" ; ;", [.direct], 0),
+            ("HTTPS p:443; FOO x; DIRECT", [.parent(proxy(.https, "p", 443)), .direct], 1),
+            ("FOO x; BAR; DIRECT;", [.direct], 2), ("SOCKS4 a:1; PROXY a:2", [.parent(proxy(.http, "a", 2))], 1),
+            ("PROXY http://a:80; DIRECT x; PROXY b", [.parent(proxy(.http, "b", 80))], 2),
+            (String(repeating: "DIRECT;", count: 34), Array(repeating: .direct, count: 32), 1),
+        ] as [(String, [NextHop], Int)])
+    func elementsThatCannotBeUsedAreSkipped(text: String, hops: [NextHop], skipped: Int) throws {
+        let result = try ScriptResult(parsing: text, from: source)
+        #expect(result.hops == hops)
+        #expect(result.skipped.count == skipped)
+        #expect(result.skipped.allSatisfy { $0.hasPrefix("the result of the script /etc/proxy.pac ") })
+    }
+
     @Test(arguments: [
-        "", " ; ;", "PROXY", "PROXY a b", "PROXY a:1, PROXY b:2", "DIRECT a", "a:8080", "SOCKS4 a:1", "QUIC a:443",
+        "PROXY", "PROXY a b", "PROXY a:1, PROXY b:2", "DIRECT a", "a:8080", "SOCKS4 a:1", "QUIC a:443",
         "PROXY a:0", "PROXY a:99999", "PROXY user@a:1", "PROXY 127.1:80", "PROXY http://a:80", "PROXY a:80/",
-        "PROXY a; JUNK; DIRECT", "PROXY [::1", "\u{0}", "PROXY a\u{0}b:80",
-        String(repeating: "DIRECT;", count: 33), String(repeating: " ", count: 4097),
+        "JUNK; PROXY [::1", "\u{0}", "PROXY a\u{0}b:80", String(repeating: " ", count: 4097),
     ])
-    func junkIsAnErrorThatNamesTheScript(text: String) {
+    func aResultOfJunkOnlyIsAnErrorThatNamesTheScript(text: String) {
         let error = parentsError { () throws(ParentsError) in try ScriptResult(parsing: text, from: source) }
         #expect(error?.code == .malformedResult)
         #expect(error?.detail.hasPrefix("the result of the script /etc/proxy.pac ") == true)

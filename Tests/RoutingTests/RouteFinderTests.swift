@@ -114,6 +114,34 @@ import Testing
         #expect(try await other.hops("https://www.example/") == ["direct"])
     }
 
+    @Test func elementsThatAreSkippedAreLoggedOnce() async throws {
+        let scene = Scene()
+        scene.serve("function FindProxyForURL(url, host) { return 'HTTPS p:443; FOO x; DIRECT'; }")
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        await finder.load()
+        for host in ["a", "b"] {
+            #expect(try await finder.hops("https://\(host).example/") == ["https://p:443", "direct"])
+        }
+        #expect(
+            scene.logged.withLock { $0 } == [
+                "--parent: the result of the script /proxy.pac contains \"FOO x\": "
+                    + "expected PROXY, HTTPS, SOCKS, SOCKS5 or DIRECT; it is skipped"
+            ])
+    }
+
+    /// The network may have changed; `load` is called then.
+    @Test func aScriptThatAskedForAddressesIsRunAgain() async throws {
+        let scene = Scene()
+        let finder = try scene.finder(["pac:/proxy.pac"])
+        for (own, second) in [("myIpAddress()", "c1"), ("null", "c2")] {
+            scene.serve("var own = \(own), calls = 0; function FindProxyForURL() { return 'PROXY c' + ++calls; }")
+            for name in ["c1", second] {
+                await finder.load()
+                #expect(try await finder.hops("https://a.example/") == ["http://\(name):80"])
+            }
+        }
+    }
+
     @Test func aScriptIsReadAgainWhenItExpires() async throws {
         let scene = Scene()
         scene.serve(Self.choice, lifetime: .seconds(600))

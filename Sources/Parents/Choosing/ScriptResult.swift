@@ -5,38 +5,44 @@ import CountersignCryptography
 
 /// The result of a proxy auto-configuration script: `PROXY a:8080; SOCKS5 b; DIRECT`. Never empty.
 ///
-/// `PROXY` and `HTTP` mean an http proxy, `HTTPS` one over TLS. `SOCKS` and `SOCKS5` mean SOCKS 5 with names resolved
-/// by the server, as browsers do. `SOCKS4` is an error. An element without a port has its kind's default port.
+/// `PROXY` and `HTTP` mean an http proxy, `HTTPS` one over TLS, in upper or lower case. `SOCKS` and `SOCKS5` mean SOCKS
+/// 5 with names resolved by the server. In browsers, `SOCKS` means SOCKS 4, which is not supported; nearly all its
+/// servers speak SOCKS 5, too. An element without a port has its kind's default port. An empty result is `DIRECT`.
 package struct ScriptResult: Hashable, Sendable {
     package let hops: [NextHop]
+    /// Why elements were skipped, each a sentence that names the script.
+    package let skipped: [String]
 
     /// The longest result, in UTF-8 bytes.
     package static let maximumBytes = 4096
-    /// The most elements.
+    /// The most elements. Those beyond are skipped.
     package static let maximumHops = 32
 
-    /// One element that cannot be understood makes the whole result an error, because leaving it out could change
-    /// where requests go. Empty elements are skipped.
+    /// As in browsers, an element that cannot be understood is skipped, and empty elements count for nothing. If every
+    /// element was skipped, that is an error: a direct connection is not what the script wants.
     package init(parsing text: String, from source: ScriptSource) throws(ParentsError) {
-        func fault(_ reason: String) -> ParentsError {
-            ParentsError(.malformedResult, "the result of the script \(source) \(reason)")
-        }
+        func sentence(_ reason: String) -> String { "the result of the script \(source) \(reason)" }
         guard text.utf8.count <= Self.maximumBytes else {
-            throw fault("is longer than \(Self.maximumBytes) bytes")
+            throw ParentsError(.malformedResult, sentence("is longer than \(Self.maximumBytes) bytes"))
         }
         var hops: [NextHop] = []
+        var skipped: [String] = []
         for part in text.split(separator: ";") {
             let words = part.split { $0 == " " || $0 == "\t" || $0.isNewline }
             guard !words.isEmpty else { continue }
-            guard hops.count < Self.maximumHops else { throw fault("has more than \(Self.maximumHops) elements") }
+            guard hops.count < Self.maximumHops else {
+                skipped.append(sentence("has more than \(Self.maximumHops) elements"))
+                break
+            }
             do throws(HostNameError) {
                 hops.append(try Self.hop(words))
             } catch {
-                throw fault("contains \(PrintableText.quote(part)): \(error.detail)")
+                skipped.append(sentence("contains \(PrintableText.quote(part)): \(error.detail)"))
             }
         }
-        guard !hops.isEmpty else { throw fault("is empty") }
-        self.hops = hops
+        if hops.isEmpty, let reason = skipped.first { throw ParentsError(.malformedResult, reason) }
+        self.hops = hops.isEmpty ? [.direct] : hops
+        self.skipped = skipped
     }
 
     private static func hop(_ words: [Substring]) throws(HostNameError) -> NextHop {

@@ -159,7 +159,7 @@ package struct ConnectClient: Sendable {
     /// More bytes after the response would be read as the next one, so the connection is not reused then.
     private mutating func finished(_ head: ResponseHead, isCut: Bool = false) -> ConnectResponse {
         if decoder.repair != nil { hasRepaired = true }
-        let continues = !isCut && head.keepsAlive && !framing.endsConnection && buffer.isEmpty
+        let continues = !isCut && head.parentKeepsAlive && !framing.endsConnection && buffer.isEmpty
         state = continues ? .idle : .failed
         buffer = []
         defer { body = [] }
