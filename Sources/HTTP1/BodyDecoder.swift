@@ -36,8 +36,9 @@ package struct BodyDecoder: Sendable {
     private let limits: HeadLimits
     private let sender: MessageSender
 
-    /// `sender` is the peer that errors are attributed to.
-    package init(_ framing: BodyFraming, limits: HeadLimits = .standard, sentBy sender: MessageSender = .client) {
+    /// `sender` is the peer that errors are attributed to. The default of `limits` is for its messages.
+    package init(_ framing: BodyFraming, limits: HeadLimits? = nil, sentBy sender: MessageSender = .client) {
+        let limits = limits ?? (sender == .origin ? .response : .standard)
         switch framing {
         case .none, .length(0): state = .ended
         case .length(let length): state = .content(remaining: length)
@@ -176,8 +177,23 @@ package struct BodyDecoder: Sendable {
             }
             return trailers
         } catch {
+            // The body is complete without them, and a recipient may discard them (RFC 9110 §6.5.1).
+            if sender == .origin, Self.hasCertainEnd(bytes) {
+                repair = .malformedTrailers
+                return nil
+            }
             let code: HTTP1Error.Code = error.code == .tooManyFields ? .trailersTooLarge : .malformedTrailers
             throw HTTP1Error(code, "trailer section: \(error.detail)", sentBy: sender)
         }
+    }
+
+    /// Whether all readers find the end of `section` at the same place: NUL or a carriage return alone leave a doubt.
+    private static func hasCertainEnd(_ section: [UInt8]) -> Bool {
+        var follows = Octet.lineFeed
+        for octet in section.reversed() {
+            if octet == 0 || octet == Octet.carriageReturn && follows != Octet.lineFeed { return false }
+            follows = octet
+        }
+        return true
     }
 }

@@ -22,7 +22,8 @@ struct ChunkHeader: Sendable {
     private(set) var size: UInt64 = 0
     /// What was wrong with the header, and was read nevertheless.
     private(set) var repair: HTTP1Error.Code?
-    /// Octets of extensions, blanks and needless zeros so far, in all chunks of the message.
+    /// Octets of extensions, blanks and needless zeros so far: in all chunks of a client's message, in this chunk of an
+    /// origin's. Some servers pad every size with blanks.
     private var extensionBytes = 0
     private var digits = 0
     private var part = Part.size
@@ -40,6 +41,7 @@ struct ChunkHeader: Sendable {
         digits = 0
         part = .size
         repair = nil
+        if sender == .origin { extensionBytes = 0 }
     }
 
     /// Consumes the next octet of the header; true if it is the last one.

@@ -26,6 +26,7 @@ package struct ConnectRequest: Sendable {
             writer.append(" HTTP/1.1\r\n")
             writer.field("Host", authority)
             writer.field("Via", via)
+            writer.append(HeadWriter.proxyKeepAlive)
             if let proxyAuthorization { writer.field("Proxy-Authorization", proxyAuthorization) }
             writer.append("\r\n")
         }

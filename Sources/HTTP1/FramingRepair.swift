@@ -3,9 +3,9 @@
 /// The framing fields of a response whose head is repaired (RFC 9112 §6.3).
 ///
 /// Content-Length may be repeated with equal values, and have leading zeros. In Transfer-Encoding, `identity` and empty
-/// elements mean nothing. `chunked` alone takes precedence over Content-Length, and is read in HTTP/1.0 too, but no
-/// other message is then read from the connection: another reader may have found another end. Anything else is passed
-/// on as it is, for the parser to refuse.
+/// elements mean nothing. `chunked` alone takes precedence over Content-Length, and is read in HTTP/1.0 or with a tab
+/// beside it too, but no other message is then read from the connection: another reader may have found another end.
+/// Anything else is passed on as it is, for the parser to refuse.
 struct FramingRepair {
     var isHTTP10 = false
     private var lengths: [Range<Int>] = []
@@ -37,7 +37,7 @@ struct FramingRepair {
                 clean.appendLineEnd()
             }
         }
-        let isAmbiguous = !encodings.isEmpty && (isHTTP10 || !lengths.isEmpty)
+        let isAmbiguous = !encodings.isEmpty && (isHTTP10 || !lengths.isEmpty || encodingsHaveTab(head))
         if isAmbiguous { clean += "Connection: close\r\n".utf8 }
     }
 
@@ -45,11 +45,18 @@ struct FramingRepair {
     private func codings(_ head: RawSpan) -> [Range<Int>] {
         var codings: [Range<Int>] = []
         for value in encodings {
-            forEachElement(head, value, isBlank: { $0 == Octet.space }) { element in
+            forEachElement(head, value, isBlank: Octet.isWhitespace) { element in
                 if !element.isEmpty, !head.matches("identity", at: element) { codings.append(element) }
             }
         }
         return codings
+    }
+
+    private func encodingsHaveTab(_ head: RawSpan) -> Bool {
+        for value in encodings {
+            for position in value where head.byte(position) == Octet.tab { return true }
+        }
+        return false
     }
 
     /// The only length; nil if there is none, if two differ, or if one is no number below 2^63.

@@ -42,6 +42,7 @@ package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
             case .invalidTransferEncoding, .unsupportedTransferEncoding: "malformed Transfer-Encoding"
             case .conflictingFraming: "Transfer-Encoding with a Content-Length, or in HTTP/1.0"
             case .malformedChunk: "malformed chunk header"
+            case .malformedTrailers: "malformed trailer section, which was left out"
             default: rawValue
             }
         }

@@ -10,12 +10,14 @@ package struct HeadLimits: Sendable {
     package let fieldCount: Int
     /// The trailer section of a chunked body, without its final empty line.
     package let trailerBytes: Int
-    /// All chunk extensions of one message together, including their semicolons.
+    /// The chunk extensions, including their semicolons: of a client's whole message, of each chunk of an origin's.
     package let chunkExtensionBytes: Int
 
     package static let standard = HeadLimits()
-    /// Of responses: an origin may set many cookies, and no memory is reserved for what it does not send.
-    package static let response = HeadLimits(headBytes: 256 * 1024, fieldCount: 1_000)
+    /// Of responses: an origin may set many cookies, and no memory is reserved for what it does not send. Its chunk
+    /// extensions are not kept at all.
+    package static let response = HeadLimits(
+        headBytes: 256 * 1024, fieldCount: 1_000, chunkExtensionBytes: 16 * 1024)
 
     package init(
         requestLineBytes: Int = 16 * 1024, headBytes: Int = 64 * 1024, fieldCount: Int = 128,

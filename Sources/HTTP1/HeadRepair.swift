@@ -5,8 +5,9 @@
 ///
 /// It reads a line feed without carriage return (RFC 9112 §2.2), any HTTP/1.x, white space before a colon (§5.1),
 /// folded values (§5.2), control characters in values, and framing as ``FramingRepair`` says. It refuses what would
-/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, a line of white space,
-/// and a framing field that is folded or has a control character. A clean head never gets here.
+/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, a line of white space
+/// unless the same value goes on after it, and a framing field that is folded or has a control character. A clean head
+/// never gets here.
 struct HeadRepair {
     private var clean: [UInt8] = []
     private var framing = FramingRepair()
@@ -14,6 +15,9 @@ struct HeadRepair {
     private var lineNumber = 0
     /// A line that is not yet ended in ``clean``, because the next one may continue it.
     private var openLine = OpenLine.none
+    /// Whether the line before was white space alone. Some readers take it for the end of the head, unless the value
+    /// goes on.
+    private var followsBlankFold = false
 
     private enum OpenLine {
         case none
@@ -57,6 +61,11 @@ struct HeadRepair {
         var position = statusLine.next
         while let line = try line(in: head, from: position) {
             position = line.next
+            let isFold = !line.content.isEmpty && Octet.isWhitespace(head.byte(line.content.lowerBound))
+            guard isFold || !followsBlankFold else {
+                lineNumber -= 1
+                throw fault(.obsoleteFolding, "white space alone")
+            }
             guard !line.content.isEmpty else {
                 end(head)
                 return position
@@ -64,7 +73,7 @@ struct HeadRepair {
             guard lineNumber - 1 <= limits.fieldCount else {
                 throw HTTP1Error(.tooManyFields, "more than \(limits.fieldCount) field lines", sentBy: .origin)
             }
-            if Octet.isWhitespace(head.byte(line.content.lowerBound)) {
+            if isFold {
                 try readFold(head, line)
             } else {
                 try readField(head, line)
@@ -104,24 +113,28 @@ struct HeadRepair {
 
     // MARK: Lines
 
-    /// `HTTP/1.`, a digit, spaces, three digits, and nothing or a space and the reason (RFC 9112 §4). The case of the
-    /// name does not matter.
+    /// `HTTP/1.`, a digit, white space, three digits, and nothing or white space and the reason (RFC 9112 §4). The case
+    /// of the name does not matter.
     private mutating func readStatusLine(_ head: RawSpan, _ line: Line) throws(HTTP1Error) {
         let end = line.content.upperBound
         guard end >= 12, head.byte(6) == 0x2E, Octet.isDigit(head.byte(5)), Octet.isDigit(head.byte(7)),
-            head.byte(8) == Octet.space
+            Octet.isWhitespace(head.byte(8))
         else { throw noStatusLine }
         guard head.byte(5) == 0x31 else {
             throw fault(.unsupportedVersion, "HTTP/\(head.byte(5) - 0x30).\(head.byte(7) - 0x30) is not supported")
         }
         var start = 9
-        while start < end, head.byte(start) == Octet.space { start += 1 }
+        while start < end, Octet.isWhitespace(head.byte(start)) { start += 1 }
         guard start + 3 <= end, ResponseHead.status(in: head, at: start) != nil,
-            start + 3 == end || head.byte(start + 3) == Octet.space
+            start + 3 == end || Octet.isWhitespace(head.byte(start + 3))
         else { throw noStatusLine }
         framing.isHTTP10 = head.byte(7) == 0x30
         clean += framing.isHTTP10 ? Self.http10 : Self.http11
-        append(head, start..<end, replacesControls: line.hasControl)
+        append(head, start..<start + 3, replacesControls: false)
+        if start + 3 < end {
+            clean.append(Octet.space)
+            append(head, start + 4..<end, replacesControls: line.hasControl)
+        }
         clean.appendLineEnd()
     }
 
@@ -155,12 +168,12 @@ struct HeadRepair {
     /// A line that continues the value of the one before it (RFC 9112 §5.2).
     private mutating func readFold(_ head: RawSpan, _ line: Line) throws(HTTP1Error) {
         let part = head.trimmed(line.content)
-        // Some readers take such a line for the end of the head.
-        guard !part.isEmpty else { throw fault(.obsoleteFolding, "white space alone") }
+        followsBlankFold = part.isEmpty
         switch openLine {
         case .none: throw fault(.malformedField, "white space before the first field")
         case .framingField: throw fault(.obsoleteFolding, "framing field folded onto a second line")
         case .field:
+            guard !part.isEmpty else { return }
             clean.append(Octet.space)
             append(head, part, replacesControls: line.hasControl)
         }

@@ -164,6 +164,12 @@ struct HeadWriter {
     }
 }
 
+extension HeadWriter {
+    /// Asks a parent proxy that speaks HTTP/1.0 to keep the connection, as browsers and curl do. It is in no standard
+    /// (RFC 9112 appendix C.2.2), and the proxies of HTTP/1.1 ignore it.
+    static var proxyKeepAlive: StaticString { "Proxy-Connection: keep-alive\r\n" }
+}
+
 /// The fate of the connection after the message, as declared in a head.
 package enum ConnectionOption: Hashable, Sendable {
     /// The default of HTTP/1.1, for which no field is written.

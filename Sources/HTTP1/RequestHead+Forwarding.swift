@@ -38,6 +38,9 @@ package struct RequestForwarding: ~Copyable, Sendable {
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
+    /// The next hop is a parent proxy that forwards the request. It is asked to keep the connection in the way that
+    /// those which speak HTTP/1.0 know.
+    package var isForParent: Bool
     /// Whether Expect is forwarded.
     package var keepsExpect: Bool
     /// Whether `Expect: 100-continue` is added. Only for a request that has no Expect.
@@ -49,7 +52,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
         expectsContinue: Bool = false, maxForwards: UInt? = nil, cookie: (any SecretFieldValue)? = nil,
-        added: [AddedField] = []
+        added: [AddedField] = [], isForParent: Bool = false
     ) {
         self.target = target
         self.host = host
@@ -62,6 +65,7 @@ package struct RequestForwarding: ~Copyable, Sendable {
         self.maxForwards = maxForwards
         self.cookie = cookie
         self.added = added
+        self.isForParent = isForParent
     }
 }
 
@@ -124,6 +128,7 @@ extension RequestHead {
             if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
             if !keepsLength { writer.framing(forwarding.framing) }
             writer.connection(forwarding.connection, upgrade: upgrade)
+            if forwarding.isForParent { writer.append(HeadWriter.proxyKeepAlive) }
             if let via = forwarding.via { writer.append(via.line) }
             writer.append("\r\n")
         }

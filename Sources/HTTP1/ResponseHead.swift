@@ -9,6 +9,13 @@ package struct ResponseHead: Sendable {
     /// Whether the origin keeps the connection open: HTTP/1.1 without `close`, HTTP/1.0 with `keep-alive` (RFC 9112
     /// §9.3). True even if the body ends with the connection.
     package let keepsAlive: Bool
+    /// The same for a response from a parent proxy. Those that speak HTTP/1.0 say it in Proxy-Connection, which is in
+    /// no standard (RFC 9112 appendix C.2.2).
+    package var parentKeepsAlive: Bool {
+        guard fields.contains(.proxyConnection) else { return keepsAlive }
+        guard !fields.connection.closes, !fields.list(.proxyConnection, contains: "close") else { return false }
+        return keepsAlive || fields.list(.proxyConnection, contains: "keep-alive")
+    }
     /// Why the head that was received is not clean; nil if it is. This one is clean in any case. After a head that was
     /// repaired, its connection serves no other exchange.
     package let repair: HTTP1Error.Code?
@@ -96,9 +103,11 @@ package struct ResponseHead: Sendable {
     /// if the three digits are not there. For a head that ``parse(_:limits:)`` refuses, or that ends early: a
     /// response that cannot be used is a response.
     package static func status(atStartOf bytes: RawSpan) -> Int? {
-        guard bytes.byteCount >= 12, bytes.matches("http/", at: 0..<5), bytes.byte(8) == Octet.space else { return nil }
+        guard bytes.byteCount >= 12, bytes.matches("http/", at: 0..<5), Octet.isWhitespace(bytes.byte(8)) else {
+            return nil
+        }
         var start = 8
-        while start < bytes.byteCount, bytes.byte(start) == Octet.space { start += 1 }
+        while start < bytes.byteCount, Octet.isWhitespace(bytes.byte(start)) { start += 1 }
         // Another digit may be still to come.
         guard start + 3 < bytes.byteCount, !Octet.isDigit(bytes.byte(start + 3)) else { return nil }
         return status(in: bytes, at: start)

@@ -23,6 +23,7 @@ import Testing
         #expect(response.headBytes == 262_144)
         #expect(response.fieldCount == 1_000)
         #expect(response.trailerBytes == 8_192)
+        #expect(response.chunkExtensionBytes == 16_384)
     }
 
     @Test func requestLineLimitIsInclusiveAndMoreIs414() throws {

@@ -5,12 +5,13 @@ import Testing
 
 @Suite struct ResponseForwardingTests {
     private func forward(
-        _ response: String, _ framing: BodyFraming, _ change: (inout ResponseForwarding) -> Void = { _ in }
+        _ response: String, _ framing: BodyFraming, _ connection: ConnectionOption = .keepAlive,
+        _ change: (inout ResponseChanges) -> Void = { _ in }
     ) throws -> String {
         let head = try #require(try readResponse(response)).head
-        var forwarding = ResponseForwarding(framing: framing)
-        change(&forwarding)
-        return text(head.forwarded(forwarding))
+        var changes = ResponseChanges()
+        change(&changes)
+        return text(head.forwarded(changes, framing: framing, connection: connection))
     }
 
     @Test func challengesAreForwardedUnchangedAndInOrder() throws {
@@ -143,12 +144,11 @@ import Testing
     @Test func switchingProtocolsNamesTheProtocolExceptH2C() throws {
         let response = "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: y\r\n\r\n"
         #expect(
-            try forward(response, .none) { $0.connection = .upgrade }
+            try forward(response, .none, .upgrade)
                 == "HTTP/1.1 101 X\r\nSec-WebSocket-Accept: y\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
         #expect(
-            try forward("HTTP/1.1 101 X\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", .none) {
-                $0.connection = .upgrade
-            } == "HTTP/1.1 101 X\r\n\r\n")
+            try forward("HTTP/1.1 101 X\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", .none, .upgrade)
+                == "HTTP/1.1 101 X\r\n\r\n")
     }
 
     @Test(arguments: 0...UInt8.max)

@@ -48,7 +48,6 @@ import Testing
         ("HTTP/1.1 20x OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 2000 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/1.1 099 OK\r\n\r\n", .malformedStatusLine),
-        ("HTTP/1.1\t200 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/11 200 OK\r\n\r\n", .malformedStatusLine),
         ("HTTP/2.0 200 OK\r\n\r\n", .unsupportedVersion),
         ("HTTP/0.9 200 OK\r\n\r\n", .unsupportedVersion),
@@ -74,6 +73,24 @@ import Testing
     ])
     func originDecidesAboutPersistence(response: String, keepsAlive: Bool) throws {
         #expect(try readResponse(response)?.head.keepsAlive == keepsAlive)
+    }
+
+    /// RFC 9112 appendix C.2.2.
+    @Test(arguments: [
+        ("HTTP/1.0 407 No\r\nProxy-Connection: Keep-Alive\r\n\r\n", false, true),
+        ("HTTP/1.0 407 No\r\nProxy-Connection: x, keep-alive\r\n\r\n", false, true),
+        ("HTTP/1.0 407 No\r\nProxy-Connection: keep-alive\r\nConnection: close\r\n\r\n", false, false),
+        ("HTTP/1.0 407 No\r\nProxy-Connection: close\r\n\r\n", false, false),
+        ("HTTP/1.0 407 No\r\nProxy-Connection: close\r\nConnection: keep-alive\r\n\r\n", true, false),
+        ("HTTP/1.0 407 No\r\n\r\n", false, false),
+        ("HTTP/1.0 407 No\r\nConnection: keep-alive\r\n\r\n", true, true),
+        ("HTTP/1.1 407 No\r\nProxy-Connection: close\r\n\r\n", true, false),
+        ("HTTP/1.1 407 No\r\nProxy-Connection: keep-alive\r\n\r\n", true, true),
+    ])
+    func aParentMayUseAFieldOfItsOwn(response: String, originKeeps: Bool, parentKeeps: Bool) throws {
+        let head = try #require(try readResponse(response)).head
+        #expect(head.keepsAlive == originKeeps)
+        #expect(head.parentKeepsAlive == parentKeeps)
     }
 
     @Test(arguments: [(100, true), (101, true), (199, true), (200, false)])

@@ -11,7 +11,7 @@ import Testing
         ("HTTP/1.1 200\n", 200), ("HTTP/1.1 999 \u{1}", 999), ("HTTP/1.1 100 Continue\r\n", 100),
         ("http/1.1 401 x", 401), ("HTTP/1.1  407 x", 407), ("HTTP/1.1   407", nil), ("HTTP/1.1           ", nil),
         ("", nil), ("HTTP/1.1 200", nil), ("HTTP/1.1 2000", nil), ("HTTP/1.1 099 x", nil),
-        ("HTTP/1.1\t200 OK", nil), ("HTTP/1.1 20x OK", nil), ("ICY 200 OK    ", nil),
+        ("HTTP/1.1\t200 OK", 200), ("HTTP/1.1 20x OK", nil), ("ICY 200 OK    ", nil),
     ])
     func theStatusIsReadWhateverElseIsWrong(text: String, status: Int?) {
         let bytes = Array(text.utf8)
