@@ -38,6 +38,12 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         port == scheme.defaultPort ? uriHost : "\(uriHost):\(port)"
     }
 
+    /// The http origin with the same host and port.
+    package var withoutTLS: Origin { Origin(scheme: .http, host: host, port: port) }
+
+    /// As in the list of sites: without the scheme's default port.
+    package var shortText: String { "\(scheme.rawValue)://\(authority)" }
+
     /// The host as written in a URI: an IPv6 address is in brackets.
     package var uriHost: String { HostText.bracketed(host) }
 

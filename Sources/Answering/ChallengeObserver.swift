@@ -25,6 +25,28 @@ package struct ChallengeObserver: Sendable {
         case verified(Origin, ServerTrust)
         /// A client has a blind tunnel to the origin, whose challenges the proxy does not see.
         case tunnelled(Origin, reason: Refusal)
+        /// A client has refused the certificate that it was shown in place of the origin's.
+        case distrusted(ClientDistrust)
+        /// There was no connection to the origin, or no response.
+        case unreached(Origin, Obstacle)
+    }
+
+    /// Why there is no response of an origin.
+    package enum Obstacle: Equatable, Sendable {
+        case unknownName
+        /// The network, or nobody accepts connections there.
+        case network
+        /// `host:port` of a parent that is at fault, and the status of its response, if it sent one.
+        case parent(String, status: Int?)
+        /// A script or a setting permits no way.
+        case noRoute
+        /// The origin closed the connection.
+        case closed
+        case tooSlow
+        case tls
+        /// Only a listed site may be on this machine.
+        case thisMachine
+        case other
     }
 
     package let tell: @Sendable (News) -> Void

@@ -296,8 +296,20 @@ package final class Policy: Sendable {
         case .identity(let identity, fitting: 1): return (identity, .yes("identity \"\(identity.name)\""))
         case .identity(let identity, let count):
             return (identity, .yes("identity \"\(identity.name)\", 1 of \(count); set identity="))
-        case .none(let reason): return (nil, .no(withheldReason(for: rule) ?? Refusal(.noCredential, reason)))
+        case .none(let reason):
+            let fault = { Refusal(Self.fault(of: identities, preferring: rule.identity, at: now), reason) }
+            return (nil, .no(withheldReason(for: rule) ?? fault()))
         }
+    }
+
+    /// Why none of `identities` is presented. One that has expired can be renewed.
+    private static func fault(of identities: [Identity], preferring name: String?, at now: Int64) -> Refusal.Cause {
+        let candidates = identities.filter { name == nil || $0.name == name }
+        guard !candidates.isEmpty else { return .noIdentity(named: name) }
+        let expired = candidates.first { identity in
+            if case .expired? = identity.obstacle(acceptableIssuers: [], at: now) { true } else { false }
+        }
+        return expired.map { .expiredIdentity($0.name) } ?? .unsuitableIdentities
     }
 
     /// Why the identity for a site with this rule is withheld; nil if that is not so.
@@ -313,7 +325,8 @@ package final class Policy: Sendable {
     ) -> (identity: Identity?, checks: ThreeChecks) {
         var checks = ThreeChecks(site: .yes("listed at \(rule.location)"))
         guard rule.answer.contains(.certificate) else {
-            checks.challenge = .no(Refusal(.notPermitted, "client certificates are not among the site's answer="))
+            checks.challenge = .no(
+                Refusal(.notPermitted([.certificate]), "client certificates are not among the site's answer="))
             return (nil, checks)
         }
         checks.challenge = .yes("client certificate")

@@ -46,7 +46,7 @@ extension RequestCause {
             }
         }
 
-        package var refusal: CountersignChallenges.Refusal { .init(.foreignPage, text) }
+        package var refusal: CountersignChallenges.Refusal { .init(.foreignPage(page?.description), text) }
     }
 
     /// The verdict for a site whose line permits the pages in `crossSite`. `isListed` says whether a page's origin is

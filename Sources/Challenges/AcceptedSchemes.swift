@@ -94,8 +94,8 @@ extension Breaker {
         if key.space.origin.scheme == .https, record(of: key)?.acceptedAt != nil { return nil }
         let name = key.credential.name
         return Refusal(
-            .blocked(namesCommand: true),
+            .heldBack(name),
             "\(key.space.place) has accepted \(stronger.rawValue) before, and now offers nothing stronger than "
-                + "\(offered.strongest.rawValue); `countersign credential retry \(name)` permits it")
+                + offered.strongest.rawValue, .permitRetry(name: name))
     }
 }

@@ -14,8 +14,10 @@ import CountersignCryptography
 //   How strong is it?                                     its position in the AuthenticatorTable
 //   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection,
 //                                                         answersEachRequest
-//   Which credentials can it use, and send where?         usesTicket, usesDevice, sendsPassword, requiresTLS,
-//                                                         obstacle(to:_:)
+//   Which credentials can it use, and send where?         usesTicket, sendsPassword, requiresTLS, obstacle(to:_:)
+//   Which of those that are there answers a challenge?    proof(for:from:)
+//   How does the breaker know it, and may it change       permitKey(of:in:), secondLook(for:)
+//   unnoticed?
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
 //   Is the answer bound to the server's certificate?      usesChannelBinding
 //   What does a repeated challenge mean?                  verdict(on:)
@@ -49,8 +51,6 @@ package protocol Authenticator: AnyObject, Sendable {
     var answersEachRequest: Bool { get }
     /// Whether it answers with the user's own ticket instead of an enrolled credential.
     var usesTicket: Bool { get }
-    /// Whether it answers with a certificate of this device, which proves no person.
-    var usesDevice: Bool { get }
     /// Whether answers over TLS are bound to the server's certificate (RFC 5929), which therefore must be known.
     var usesChannelBinding: Bool { get }
     /// Whether answers contain the password as it is, for everybody who can read them.
@@ -76,6 +76,17 @@ package protocol Authenticator: AnyObject, Sendable {
     /// The paths of `origin` for which an answer to `challenge` may be reused; empty if there are none.
     /// `challengedTarget` is the target of the challenged request, in origin-form.
     func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope]
+
+    /// The decision about the credential that answers `request`, before the breaker is asked.
+    func proof<Proof>(for request: CredentialRequest, from source: some ProofSource<Proof>) -> Proof
+
+    /// How the breaker knows the credential in `space`. Nil if no failure with it locks an account, so that the breaker
+    /// is not asked.
+    func permitKey(of credential: CredentialReference, in space: AuthenticationSpace) -> Breaker.Key?
+
+    /// What finds out whether there is another credential now than the one that the breaker refuses; nil if only a
+    /// person can change it.
+    func secondLook(for credential: CredentialReference) -> SecondLook?
 
     /// The reason that the scheme cannot carry the credential, or nil.
     func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String?
@@ -245,7 +256,6 @@ extension Authenticator {
     package var bindsConnection: Bool { false }
     package var answersEachRequest: Bool { false }
     package var usesTicket: Bool { false }
-    package var usesDevice: Bool { false }
     package func alsoChallenges(withStatus status: Int) -> Bool { false }
     package var usesChannelBinding: Bool { false }
     package var sendsPassword: Bool { false }

@@ -43,6 +43,16 @@ package final class AuthenticatorTable: Sendable {
         authenticators.contains { challenge.isOf($0.schemeName) && $0.canAnswer(challenge) }
     }
 
+    /// The schemes of those that can answer one of `challenges`, strongest first, without duplicates.
+    func schemes(answering challenges: [Challenge]) -> [AuthenticationScheme] {
+        var schemes: [AuthenticationScheme] = []
+        for authenticator in authenticators where !schemes.contains(authenticator.scheme) {
+            let isOffered = challenges.contains { $0.isOf(authenticator.schemeName) && authenticator.canAnswer($0) }
+            if isOffered { schemes.append(authenticator.scheme) }
+        }
+        return schemes
+    }
+
     /// Why `challenge`, whose scheme is known, cannot be answered; nil if it can be, or if nothing is known.
     func shortcoming(of challenge: Challenge) -> String? {
         guard !canAnswer(challenge) else { return nil }

@@ -181,9 +181,15 @@ package struct Breaker: Equatable, Sendable {
         return hasRoom ? .mayTry : .refused(reason: "too many rejected credentials are remembered")
     }
 
-    /// With the command that permits an attempt with `key`, if there is one.
-    private static func blocked(_ reason: String, permitting key: Key? = nil) -> Refusal {
-        Refusal(.blocked(namesCommand: key != nil), reason + (key.map { "; \(retry($0))" } ?? ""))
+    /// Until the credential changes.
+    private static func blocked(_ key: Key, _ reason: String) -> Refusal {
+        Refusal(.blocked(key.credential.name), reason)
+    }
+
+    /// For a while, or until the person permits an attempt.
+    private static func heldBack(_ key: Key, _ reason: String) -> Refusal {
+        let name = retriedName(key)
+        return Refusal(.heldBack(name), reason, .permitRetry(name: name))
     }
 
     private static func name(_ key: Key) -> String { "credential \"\(key.credential.name)\"" }
@@ -194,17 +200,16 @@ package struct Breaker: Equatable, Sendable {
         let overlapping = account.spaces.first { $0.overlaps(key.space) && $1.rejection?.isInForce(at: now) == true }
         let rejection = record?.rejection.flatMap { $0.isInForce(at: now) ? $0 : nil } ?? overlapping?.value.rejection
         switch rejection?.cause {
-        case .challenge: return Self.blocked("\(name) was rejected here and has not changed since")
+        case .challenge: return Self.blocked(key, "\(name) was rejected here and has not changed since")
         case .silence:
-            return Self.blocked("the origin closed the connection twice instead of answering \(name)", permitting: key)
+            return Self.heldBack(key, "the origin closed the connection twice instead of answering \(name)")
         case nil: break
         }
         if account.isStopped {
-            return Self.blocked("\(name) was rejected twice and is not sent anywhere until it changes")
+            return Self.blocked(key, "\(name) was rejected twice and is not sent anywhere until it changes")
         }
         if record?.acceptedAt == nil, account.failures(at: now) >= Self.limit {
-            return Self.blocked(
-                "\(name) was sent twice in vain, and this site has not accepted it yet", permitting: key)
+            return Self.heldBack(key, "\(name) was sent twice in vain, and this site has not accepted it yet")
         }
         return nil
     }
@@ -218,26 +223,22 @@ package struct Breaker: Equatable, Sendable {
         if let record, !decides {
             let pause = record.pause(at: now)
             if !record.silent.isEmpty, pause > 0 {
-                return Self.blocked(
-                    "\(Self.name(key)) was sent here without a response, and is not sent for "
-                        + "\(Self.duration(pause))", permitting: key)
+                return Self.heldBack(
+                    key,
+                    "\(Self.name(key)) was sent here without a response, and is not sent for \(Self.duration(pause))")
             }
             if pause > 0 || record.isDoubtful(request, at: now) {
-                return Self.blocked(
-                    "\(Self.name(key)) was accepted here before, but not for this request", permitting: key)
+                return Self.heldBack(key, "\(Self.name(key)) was accepted here before, but not for this request")
             }
         }
         let pause = account.unaccepted.pause(at: now)
         guard pause > 0 else { return nil }
-        return Self.blocked(
-            "\(Self.name(key)) has not been accepted lately, and is not sent for \(Self.duration(pause))",
-            permitting: key)
+        return Self.heldBack(
+            key, "\(Self.name(key)) has not been accepted lately, and is not sent for \(Self.duration(pause))")
     }
 
-    /// The command that ends a pause. All tickets of a user have the same name.
-    package static func retry(_ key: Key) -> String {
-        "`countersign credential retry\(key.credential.isTicket ? "" : " \(key.credential.name)")` permits an attempt"
-    }
+    /// The name for which a person permits an attempt. All tickets of a user have the same, which nobody can type.
+    package static func retriedName(_ key: Key) -> String? { key.credential.isTicket ? nil : key.credential.name }
 
     /// At least a minute.
     package static func duration(_ seconds: Int64) -> String {

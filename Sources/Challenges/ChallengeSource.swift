@@ -54,6 +54,11 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// Whether a response with this status, which does not challenge, says that the answer was accepted. A gateway in
+    /// front of an origin may have made a 502 to 504 by itself (RFC 9110 §15.6.3 to §15.6.5). A proxy that has
+    /// challenged examines the answer first.
+    package func acceptsAnswer(status: Int) -> Bool { !(502...504).contains(status) || self == .parentProxy }
+
     /// The reason for handing back a challenge that lacks the expected token. `scheme` is the authenticator's name.
     package func notContinued(_ scheme: String) -> Refusal {
         Refusal(.notContinued(scheme), "\(name) did not continue \(scheme)")

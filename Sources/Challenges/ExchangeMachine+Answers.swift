@@ -63,7 +63,9 @@ extension ExchangeMachine {
         let permits =
             permitted.isEmpty
             ? "nothing to answer a \(context.source.status) with" : permitted.joined(separator: ", ")
-        return Refusal(.notPermitted, "\(context.source.name) offers \(names); the site's line permits \(permits)")
+        return Refusal(
+            .notPermitted(table.schemes(answering: challenges)),
+            "\(context.source.name) offers \(names); the site's line permits \(permits)")
     }
 
     private func isOffered(_ offer: Offer) -> ThreeChecks.Check {

@@ -6,7 +6,8 @@
 /// library print the sentence; nothing reads it back. A string literal is a refusal whose cause nothing depends on.
 package struct Refusal: Sendable {
     package enum Cause: Equatable, Sendable {
-        /// The message or the exchange itself is at fault, such as a challenge that cannot be parsed.
+        /// The message or the exchange itself is at fault, such as a challenge that cannot be parsed. Nothing helps
+        /// that this program knows.
         case other
         /// The list has no line for the site.
         case notListed
@@ -16,21 +17,35 @@ package struct Refusal: Sendable {
         case untrusted
         /// The client sent an authorization field of its own.
         case ownAuthorization
-        /// A page of another origin asks.
-        case foreignPage
+        /// A page of another origin asks, which is nil if it does not say its name.
+        case foreignPage(String?)
         /// The credential would be sent in plaintext, and the site's line does not say `plaintext=yes`.
         case plaintext
-        /// The scheme is not among the `answer=` of the site's line.
-        case notPermitted
+        /// The scheme is answered over https only.
+        case requiresTLS
+        /// The schemes, strongest first, are not among the `answer=` of the site's line.
+        case notPermitted([AuthenticationScheme])
         /// There is no credential, or none of the kind that the scheme needs.
         case noCredential
-        /// The vault is locked, or answering is switched off.
-        case closed
-        /// The device does not comply, or its wipe has not ended.
-        case withheld
-        /// The breaker does not permit the credential now. `namesCommand`: the sentence has the command that permits an
-        /// attempt.
-        case blocked(namesCommand: Bool)
+        /// There is no client identity, or none of this name.
+        case noIdentity(named: String?)
+        /// The client identity of this name has expired.
+        case expiredIdentity(String)
+        /// There are client identities, but the server accepts none of them.
+        case unsuitableIdentities
+        /// The vault is locked.
+        case locked
+        /// The home is paused.
+        case paused
+        /// The device does not comply with the policy of the sign-in of this name.
+        case notCompliant(String)
+        /// The enrolment of this name is being wiped.
+        case wiped(String)
+        /// The server has rejected the credential of this name, which has not changed since.
+        case blocked(String)
+        /// The breaker permits the credential of this name later, or after `credential retry`; nil for a Kerberos
+        /// ticket, which has no name of its own.
+        case heldBack(String?)
         /// The server has not accepted the credential.
         case rejected
         /// The server requires these scopes, which the access token does not have (RFC 6750 §3.1); none if it does not
@@ -48,31 +63,53 @@ package struct Refusal: Sendable {
     private final class Content: Sendable {
         let cause: Cause
         let text: String
+        let bareText: String?
 
-        init(_ cause: Cause, _ text: String) {
+        init(_ cause: Cause, _ text: String, _ bareText: String?) {
             self.cause = cause
             self.text = text
+            self.bareText = bareText
         }
     }
 
     private let content: Content
 
-    /// `text` is a short sentence without a full stop and without a secret.
-    package init(_ cause: Cause, _ text: String) { content = Content(cause, text) }
+    /// `text` is a short sentence without a full stop and without a secret. If ``Cause/isSaidWithRemedy``, the sentence
+    /// also says what helps.
+    package init(_ cause: Cause, _ text: String) { content = Content(cause, text, nil) }
+
+    /// The same with what helps behind `text`.
+    package init(_ cause: Cause, _ text: String, _ remedy: Remedy, of verb: String = "") {
+        content = Content(cause, "\(text); \(verb)\(remedy.sentence)", text)
+    }
+
+    private init(content: Content) { self.content = content }
 
     /// With a cause that nothing depends on.
     package init(_ text: String) { self.init(.other, text) }
 
     package var cause: Cause { content.cause }
     package var text: String { content.text }
+    /// ``text`` without what helps, if it ends with that; otherwise nil.
+    package var bareText: String? { content.bareText }
 
     /// The scopes that the server requires and the token does not have. Nil if they are not the cause.
     package var missingScopes: [String]? {
         if case .insufficientScope(let scopes) = cause { scopes } else { nil }
     }
 
+    /// The credential is there, and is not used before the device complies, or at all.
+    package var isWithheld: Bool {
+        switch cause {
+        case .notCompliant, .wiped: true
+        default: false
+        }
+    }
+
     /// The same cause after `prefix`, as in `the KDC: …`.
-    package func after(_ prefix: String) -> Refusal { Refusal(cause, prefix + text) }
+    package func after(_ prefix: String) -> Refusal {
+        Refusal(content: Content(cause, prefix + text, bareText.map { prefix + $0 }))
+    }
 
     /// Several on one line. The last one has ended the exchange, so its cause counts.
     static func joined(_ refusals: [Refusal]) -> Refusal {
@@ -80,7 +117,22 @@ package struct Refusal: Sendable {
     }
 }
 
+extension Refusal.Cause {
+    /// Whether the sentences of refusals with this cause say what helps, everywhere they are shown.
+    package var isSaidWithRemedy: Bool {
+        switch self {
+        case .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
+        case .other, .notListed, .notIntercepted, .untrusted, .ownAuthorization, .plaintext, .requiresTLS,
+            .notPermitted, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities, .blocked, .rejected,
+            .insufficientScope, .wantsTicket, .notContinued:
+            false
+        }
+    }
+}
+
 extension Refusal {
+    package static let locked = Refusal(.locked, "the vault is locked", .unlockVault, of: "run ")
+    package static let paused = Refusal(.paused, "integrated authentication is switched off", .resume, of: "run ")
     package static let unlisted = Refusal(.notListed, "not on the list")
     package static let plaintext = Refusal(.plaintext, "site is http and its line does not say plaintext=yes")
     package static let untrusted = Refusal(.untrusted, "the origin's certificate is not trusted")

@@ -95,7 +95,7 @@ package struct RequestContext: Sendable {
                 Refusal(.plaintext, "\(name) is sent to a parent without TLS only if its line says plaintext=yes"))
         }
         guard origin.scheme == .http else { return nil }
-        return authenticator.requiresTLS ? .no("\(name) is answered over https only") : nil
+        return authenticator.requiresTLS ? .no(Refusal(.requiresTLS, "\(name) is answered over https only")) : nil
     }
 
     /// Those of `offers`, strongest first, that may be answered. Over http, anybody on the way can make the stronger

@@ -37,6 +37,21 @@ package final class KerberosAuthenticator: Authenticator {
 
     package func realm(of challenge: Challenge) -> String? { nil }
 
+    package func proof<Proof>(for request: CredentialRequest, from source: some ProofSource<Proof>) -> Proof {
+        source.ticket
+    }
+
+    /// The ticket that is used now.
+    package func permitKey(of credential: CredentialReference, in space: AuthenticationSpace) -> Breaker.Key? {
+        let version = KerberosTickets.shared.version(of: credential)
+        return Breaker.Key(space: space, credential: credential.ticket(version: version, at: space.origin))
+    }
+
+    package func secondLook(for credential: CredentialReference) -> SecondLook? {
+        let unchanged = Refusal(.rejected, "the site has rejected the Kerberos ticket, which has not changed since")
+        return SecondLook(unchanged: unchanged) { KerberosTickets.shared.look(for: credential, done: $0) }
+    }
+
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         switch credential {
         case .ticket, .principal: nil

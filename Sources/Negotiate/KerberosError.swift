@@ -64,8 +64,8 @@ package struct KerberosError: CodedError {
 
 extension KerberosError {
     static let noLibrary = KerberosError(
-        .noLibrary, "Kerberos is not available, because libgssapi_krb5.so.2 cannot be loaded",
-        hint: "install the package libgssapi-krb5-2")
+        .noLibrary, "Kerberos is not available, because \(MissingLibrary.gssapi.detail)",
+        hint: MissingLibrary.gssapi.hint)
 
     /// The error for a status of the library. `service` is the name for which a ticket was needed.
     init(major: OM_uint32, minor: OM_uint32, service: String) {

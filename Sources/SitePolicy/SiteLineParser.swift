@@ -103,7 +103,7 @@ struct SiteLineParser {
             {
                 column += site.text.unicodeScalars.distance(from: site.text.startIndex, to: colon) + 1
             }
-            problem(at: column, error.detail, hint: Self.hint(for: error.code, site.text))
+            problem(at: column, error.detail, hint: error.hint ?? Self.hint(for: error.code, site.text))
             return nil
         }
     }

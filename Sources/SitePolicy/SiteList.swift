@@ -12,9 +12,11 @@ package struct SiteList: Sendable {
     private let indexByPattern: [SitePattern: Int]
     private let hosts: Set<SitePattern.Host>
     private let hasWildcards: Bool
+    /// Whether any line is for http.
+    package let hasPlainSites: Bool
 
     /// The reason of a verdict if there are no rules.
-    private var reasonIfEmpty = Refusal(.notListed, Self.noneListed)
+    private var reasonIfEmpty = Self.noneListed
 
     /// A list without sites: no challenge is answered.
     package static let empty = SiteList(unique: [])
@@ -67,6 +69,7 @@ package struct SiteList: Sendable {
         for (index, rule) in rules.enumerated() { indexByPattern[rule.pattern] = index }
         self.indexByPattern = indexByPattern
         hosts = Set(rules.map(\.pattern.host))
+        hasPlainSites = rules.contains { $0.pattern.scheme == .http }
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
@@ -78,7 +81,10 @@ package struct SiteList: Sendable {
     }
 
     /// The reason of a verdict if the list has no sites.
-    package static let noneListed = "no site is listed"
+    package static let noneListed = Refusal(.notListed, "no site is listed")
+
+    /// Whether no site is listed, and nothing else is the reason that none is answered.
+    package var isReallyEmpty: Bool { rules.isEmpty && reasonIfEmpty.cause == .notListed }
 
     /// How a request to an origin is to be handled.
     package func verdict(for origin: Origin) -> SiteVerdict {
@@ -87,12 +93,11 @@ package struct SiteList: Sendable {
         do {
             forwarded = try HostName(canonicalizing: origin.host, for: .forwarded)
         } catch {
-            return .refuse(reason: Refusal(.notListed, error.detail))
+            return .refuse(reason: Refusal(error.detail))
         }
         guard forwarded.text == origin.host else {
             return .refuse(
-                reason: Refusal(
-                    .notListed, "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form"))
+                reason: "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form")
         }
         guard let rule = match(for: origin, forwarded) else {
             return .tunnel(reason: missReason(origin, forwarded))
@@ -104,7 +109,7 @@ package struct SiteList: Sendable {
             _ = try HostName(canonicalizing: origin.host, for: .listed)
             return .answer(rule)
         } catch {
-            return .refuse(reason: Refusal(.notListed, "\(error.detail), which \(rule.location) does not cover"))
+            return .refuse(reason: "\(error.detail), which \(rule.location) does not cover")
         }
     }
 

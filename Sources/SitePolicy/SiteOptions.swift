@@ -226,7 +226,8 @@ struct SiteOptions {
                 guard word == SiteRule.brokerWord || AuthenticationScheme(rawValue: word) != nil else {
                     throw fault(
                         "unknown scheme \(PrintableText.quoteASCII(word))", at: itemColumn,
-                        hint: SpellingHint.text(for: word, among: supported.map(\.rawValue) + [SiteRule.brokerWord]))
+                        hint: Self.otherName(of: word)
+                            ?? SpellingHint.text(for: word, among: supported.map(\.rawValue) + [SiteRule.brokerWord]))
                 }
                 guard words.insert(word).inserted else {
                     throw fault(
@@ -238,6 +239,17 @@ struct SiteOptions {
             return Answers(
                 schemes: supported.filter { words.contains($0.rawValue) },
                 usesBroker: words.contains(SiteRule.brokerWord))
+        }
+
+        /// What a scheme that people know by another name is called here.
+        private static func otherName(of word: String) -> String? {
+            let names: [String: (name: String, scheme: AuthenticationScheme)] = [
+                "kerberos": ("Kerberos", .negotiate), "krb5": ("Kerberos", .negotiate),
+                "spnego": ("SPNEGO", .negotiate), "gssapi": ("GSSAPI", .negotiate), "ntlmv2": ("NTLMv2", .ntlm),
+                "token": ("a token", .bearer), "oauth": ("OAuth", .bearer), "oauth2": ("OAuth", .bearer),
+                "mtls": ("mutual TLS", .certificate), "tls": ("TLS with a client certificate", .certificate),
+            ]
+            return names[word.lowercased()].map { "\($0.name) is called \($0.scheme.rawValue)" }
         }
 
         func group() throws(Fault) -> String {

@@ -42,6 +42,11 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
         } else {
             scheme = .https
         }
+        if Self.isAddressRange(rest) {
+            throw HostNameError(
+                .path, "address ranges cannot be listed: \(PrintableText.quoteASCII(text))",
+                hint: "list each address, or the names of the sites")
+        }
         if rest.utf8.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) {
             throw HostNameError(.path, "a site must not have a path or query: \(PrintableText.quoteASCII(text))")
         }
@@ -69,6 +74,15 @@ package struct SitePattern: Hashable, Sendable, CustomStringConvertible {
             throw HostNameError(
                 .wildcard, "\(PrintableText.quoteASCII(text)) would match every site below a public suffix")
         }
+    }
+
+    /// `10.0.0.0/8` or `[fd00::]/8`.
+    private static func isAddressRange(_ text: Substring) -> Bool {
+        guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")),
+            let host = try? HostName(canonicalizing: text[..<slash]), host.kind != .name
+        else { return false }
+        let bits = text.utf8[slash...].dropFirst()
+        return (1...3).contains(bits.count) && bits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 
     /// In full, as in the list: `https://*.example.com`, with the port unless it is the scheme's default.

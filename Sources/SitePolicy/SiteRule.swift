@@ -47,7 +47,7 @@ package struct SiteRule: Equatable, Sendable {
     /// The group that shares the site's session, and the names of the cookies that make it up; nil for none.
     package var session: SharedSessionRule?
 
-    package static let defaultCredential = "enrollment"
+    package static let defaultCredential = Remedy.assumedName
 
     /// The schemes with which a parent proxy is answered, strongest first.
     package static let proxySchemes = AuthenticationScheme.usual.filter {

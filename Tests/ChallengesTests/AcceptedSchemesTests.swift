@@ -43,7 +43,8 @@ import Testing
         guard let refusal else { return }
         #expect(
             refusal.text == "http://printer.corp.example:80 has accepted \(accepted.rawValue) before, and now offers "
-                + "nothing stronger than \(strongest.rawValue); `countersign credential retry enrollment` permits it")
+                + "nothing stronger than \(strongest.rawValue); `countersign credential retry enrollment` permits an attempt"
+        )
     }
 
     /// The person's word, and no downgrade.

@@ -8,10 +8,10 @@ import Testing
 @Suite struct BreakerTests {
     private static let refusal = Breaker.Decision.refused(
         reason: Refusal(
-            .blocked(namesCommand: false), "credential \"enrollment\" was rejected here and has not changed since"))
+            .blocked("enrollment"), "credential \"enrollment\" was rejected here and has not changed since"))
     private static let stopped = Breaker.Decision.refused(
         reason: Refusal(
-            .blocked(namesCommand: false),
+            .blocked("enrollment"),
             "credential \"enrollment\" was rejected twice and is not sent anywhere until it changes"))
     private static let key = key()
 
@@ -245,7 +245,7 @@ import Testing
             breaker.ask(Self.key)
                 == .refused(
                     reason: Refusal(
-                        .blocked(namesCommand: true),
+                        .heldBack("enrollment"),
                         "the origin closed the connection twice instead of answering credential \"enrollment\"; "
                             + "`countersign credential retry enrollment` permits an attempt")))
         guard case .refused = breaker.ask(Self.key(host: "new.corp.example")) else {

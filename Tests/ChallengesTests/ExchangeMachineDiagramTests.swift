@@ -53,6 +53,9 @@ import Testing
             decides it for an origin's 401. A test renders this page from the code; run
             `COUNTERSIGN_REGENERATE=1 swift test --filter ExchangeMachineDiagramTests` after a change.
 
+            The proxy does not use the machine directly: an `AnswerDialogue` (`Sources/Answering/Dialogue`) owns it, decides
+            about the credential that it asks for, and takes the steps of its tokens.
+
             ```mermaid
             stateDiagram-v2
                 [*] --> ready

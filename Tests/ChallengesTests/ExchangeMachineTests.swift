@@ -68,20 +68,23 @@ import Testing
     @Test(arguments: [
         (
             [AuthenticationScheme.basic], "NTLM, Negotiate",
-            "origin offers NTLM, Negotiate; the site's line permits basic"
+            "origin offers NTLM, Negotiate; the site's line permits basic", [AuthenticationScheme.ntlm]
         ),
-        ([.ntlm], "Basic realm=x", "origin offers Basic; the site's line permits ntlm"),
+        ([.ntlm], "Basic realm=x", "origin offers Basic; the site's line permits ntlm", [.basic]),
         (
             [.certificate, .negotiate], "NTLM, Negotiate, Basic realm=x",
-            "origin offers NTLM, Negotiate, Basic; the site's line permits nothing to answer a 401 with"
+            "origin offers NTLM, Negotiate, Basic; the site's line permits nothing to answer a 401 with",
+            [.ntlm, .basic]
         ),
     ])
-    func aSchemeTheLineDoesNotPermitIsNotAnswered(permitted: [AuthenticationScheme], field: String, reason: String) {
+    func aSchemeTheLineDoesNotPermitIsNotAnswered(
+        permitted: [AuthenticationScheme], field: String, reason: String, offered: [AuthenticationScheme]
+    ) {
         play(
             .site(permitted: permitted),
             [
                 .event(.started), .expect(.send(nil)),
-                .response(401, field), .expect(.deliver(.handedBack(.no(Refusal(.notPermitted, reason))))),
+                .response(401, field), .expect(.deliver(.handedBack(.no(Refusal(.notPermitted(offered), reason))))),
             ])
     }
 

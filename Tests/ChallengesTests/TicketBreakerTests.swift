@@ -10,7 +10,7 @@ import Testing
     private static let request = Breaker.RequestTag(method: "GET", target: "/")
     private static let refusal = Breaker.Decision.refused(
         reason: Refusal(
-            .blocked(namesCommand: false),
+            .blocked("Kerberos ticket"),
             "credential \"Kerberos ticket\" was rejected here and has not changed since"))
 
     private func key(_ host: String, version: UInt64 = 0) -> Breaker.Key {

@@ -92,7 +92,7 @@ import Testing
             breaker.ask(Self.key)
                 == .unsuitable(
                     reason: Refusal(
-                        .blocked(namesCommand: true),
+                        .heldBack("enrollment"),
                         "credential \"enrollment\" was sent here without a response, and is not sent for "
                             + "30 minutes; `countersign credential retry enrollment` permits an attempt")))
         breaker.now += 1799
@@ -100,7 +100,7 @@ import Testing
             breaker.ask(Self.key)
                 == .unsuitable(
                     reason: Refusal(
-                        .blocked(namesCommand: true),
+                        .heldBack("enrollment"),
                         "credential \"enrollment\" was sent here without a response, and is not sent for "
                             + "a minute; `countersign credential retry enrollment` permits an attempt")))
         breaker.now += 1

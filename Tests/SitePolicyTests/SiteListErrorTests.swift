@@ -33,8 +33,10 @@ import Testing
         ("a.example answer=basic answer=ntlm", 24, #"the option "answer" is given twice"#, "keep one"),
         ("a.example answer=bassic", 18, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
         ("a.example answer=ntlm,bassic", 23, #"unknown scheme "bassic""#, #"did you mean "basic"?"#),
+        ("a.example answer=kerberos", 18, #"unknown scheme "kerberos""#, "Kerberos is called negotiate"),
+        ("a.example answer=basic,mTLS", 24, #"unknown scheme "mTLS""#, "mutual TLS is called certificate"),
         (
-            "a.example answer=kerberos", 18, #"unknown scheme "kerberos""#,
+            "a.example answer=unheardof", 18, #"unknown scheme "unheardof""#,
             "known words: certificate, pkeyauth, negotiate, ntlm, digest, bearer, basic, broker"
         ),
         ("a.example delegate=yes", 20, #"unknown value "yes" of delegate"#, "write policy"),
@@ -127,6 +129,11 @@ import Testing
             "  https://a.example/x", 3, #"a site must not have a path or query: "https://a.example/x""#,
             "scheme, host and port"
         ),
+        ("https://10.0.0.0/8", 1, #"address ranges cannot be listed: "https://10.0.0.0/8""#, "list each address"),
+        ("10.0.0.0/8", 1, #"address ranges cannot be listed: "10.0.0.0/8""#, "list each address"),
+        ("https://[fd00::]/64", 1, #"address ranges cannot be listed: "https://[fd00::]/64""#, "list each address"),
+        ("https://10.0.0.1/tools", 1, #"a site must not have a path or query: "https://10.0.0.1/tools""#, nil),
+        ("https://a.example/8", 1, #"a site must not have a path or query: "https://a.example/8""#, nil),
         ("https://a.example/", 1, #"a site must not have a path or query: "https://a.example/""#, nil),
         ("a.example?q=1", 1, #"a site must not have a path or query: "a.example?q=1""#, nil),
         ("ftp://a.example", 1, #"the scheme "ftp" is neither http nor https"#, "no scheme for https"),

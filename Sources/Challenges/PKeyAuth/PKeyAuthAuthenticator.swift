@@ -18,7 +18,6 @@ package final class PKeyAuthAuthenticator: Authenticator {
     package var schemeName: String { Self.name }
     package var scheme: AuthenticationScheme { .pkeyauth }
     package var requiresTLS: Bool { true }
-    package var usesDevice: Bool { true }
 
     package func canAnswer(_ challenge: Challenge) -> Bool { !challenge.isCut && PKeyAuthChallenge(challenge) != nil }
 
@@ -33,6 +32,13 @@ package final class PKeyAuthAuthenticator: Authenticator {
 
     /// A nonce is for one answer.
     package func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] { [] }
+
+    package func proof<Proof>(for request: CredentialRequest, from source: some ProofSource<Proof>) -> Proof {
+        source.device(for: request.offer.challenge)
+    }
+
+    /// A failure locks nothing.
+    package func permitKey(of credential: CredentialReference, in space: AuthenticationSpace) -> Breaker.Key? { nil }
 
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         if case .device = credential { nil } else { "PKeyAuth needs a device certificate" }
