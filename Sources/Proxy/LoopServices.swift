@@ -72,6 +72,14 @@ final class LoopServices {
     /// The way has changed that `route` expects.
     func discard(_ route: Route) { routes.remove(route) }
 
+    /// The parent that is first on the way to a listed site opens no tunnel to it.
+    func tunnelRefused(on route: Route) {
+        guard case .parent(let parent)? = shared.routes?.knownRoute(to: route.origin, path: "/")?.first?.hop else {
+            return
+        }
+        routes.tunnelRefused(route, by: parent.site, now: now)
+    }
+
     /// Whether `route` is still what ``route(to:for:)`` would return.
     func isInForce(_ route: Route) -> Bool {
         route.isInTable && route.policyVersion == shared.policy.version
@@ -124,6 +132,7 @@ final class LoopServices {
         pool.timePassed(now: now)
         shared.accessLog?.secondPassed(now: now)
         forgetOldPolicy()
+        routes.timePassed(now: now)
         for object in watched.values { object.secondPassed(now: now) }
     }
 

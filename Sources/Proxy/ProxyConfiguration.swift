@@ -35,6 +35,9 @@ package struct ProxyConfiguration: Sendable {
     package var keepAliveSeconds: UInt64 = 75
     /// The time without a byte in either direction of a tunnel.
     package var tunnelIdleSeconds: UInt64 = 3600
+    /// How long the client of a tunnel that may carry http to a listed site may be silent, before it is taken for one
+    /// whose server sends the first byte.
+    package var tunnelSilence = TimeAmount.milliseconds(200)
     /// The time for the client's TLS handshake inside a CONNECT.
     package var clientHandshakeSeconds: UInt64 = 10
     /// How much of a request's content is buffered so that it can be sent again.

@@ -7,6 +7,7 @@ import CountersignCryptography
 import CountersignHTTP1
 import CountersignParents
 import NIOConcurrencyHelpers
+import Synchronization
 
 /// The services that all event loops of a proxy share.
 package final class ProxyServices: Sendable {
@@ -25,10 +26,8 @@ package final class ProxyServices: Sendable {
     let delegateCredentials: ReplacementCredentials?
     /// Receives reports on whether origins accept client identities.
     let identityRefresher: IdentityRefresher?
-    /// Renews access tokens.
-    let tokenRenewer: TokenRenewer?
-    /// Asks a person for scopes that an access token lacks.
-    let scopeAsker: ScopeAsker?
+    /// What the dialogues about challenges share.
+    let answers: AnswerServices
     /// Gets the identity broker's header.
     let brokerCookies: BrokerCookies
     /// Receives the outcome of each challenge.
@@ -37,12 +36,18 @@ package final class ProxyServices: Sendable {
     let routes: (any RouteFinding)?
     /// Receives the responses to a window's pages.
     let responses: ResponseObserver?
-    /// Receives a sentence about each origin whose certificate does not verify or whose revocation status is unknown,
-    /// and a hint, once for each certificate and reason.
+    /// Receives a sentence and a hint about each origin whose certificate does not verify or whose revocation status is
+    /// unknown, once for each certificate and reason, and about each client that does not trust the CA.
     private let untrusted: (@Sendable (_ sentence: String, _ hint: String?) -> Void)?
     /// Receives a sentence about each fault of this program itself.
     private let ownFault: @Sendable (_ sentence: String) -> Void
+    /// The searches for clients' processes.
+    let lookups = OwnerLookups()
+    /// A thread looks for a client's program.
+    let isIdentifying = Atomic(false)
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
+    /// When clients that do not trust the CA were reported last, by the sentence without the process.
+    private let toldDistrust = NIOLockedValueBox<[String: Int64]>([:])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String
     /// Added to every message that is forwarded.
@@ -66,13 +71,14 @@ package final class ProxyServices: Sendable {
         spoolBudget = SpoolBudget(limitBytes: configuration.spoolLimitBytes)
         self.policy = policy
         self.accessLog = accessLog
-        self.breaker = breaker ?? BreakerBoard(now: wallClock)
+        let breaker = breaker ?? BreakerBoard(now: wallClock)
+        self.breaker = breaker
+        answers = AnswerServices(
+            breaker: breaker, renewer: tokenRenewer, scopeAsker: scopeAsker, observer: observer, now: wallClock)
         self.sessions = sessions ?? SessionStore(isPublicSuffix: { _ in true })
         self.serverTrustDecider = serverTrustDecider
         self.delegateCredentials = delegateCredentials
         self.identityRefresher = identityRefresher
-        self.tokenRenewer = tokenRenewer
-        self.scopeAsker = scopeAsker
         self.brokerCookies = brokerCookies
         self.observer = observer
         self.routes = routes
@@ -104,6 +110,21 @@ package final class ProxyServices: Sendable {
         else { return }
         let sentence = "the revocation status of \(origin) is unknown: \(why)\(Self.leafText(trust))"
         if isNew(sentence) { untrusted(sentence, nil) }
+    }
+
+    /// Reports a client that does not trust the CA: each program and site once a minute.
+    func tellDistrust(_ distrust: ClientDistrust) {
+        observer?.tell(.distrusted(distrust))
+        guard let untrusted else { return }
+        let client = "\(distrust.program ?? "") \(distrust.origin)"
+        let now = wallClock()
+        let isNew = toldDistrust.withLockedValue { told in
+            if let last = told[client], (0..<60).contains(now - last) { return false }
+            if told.count >= Self.untrustedLimit { told.removeAll() }
+            told[client] = now
+            return true
+        }
+        if isNew { untrusted(distrust.sentence, ClientDistrust.hint) }
     }
 
     /// Reports that something was about to be sent that must not be. It was not.

@@ -4,6 +4,9 @@
 package struct ConnectionTerms: Sendable {
     /// The connection is a client's tunnel, whatever the origin's scheme.
     package var isBlind = false
+    /// The challenges of this site are answered, over plain http. A listed parent opens a tunnel to it, in which its
+    /// challenges and the parent's own are apart.
+    package var answersSite = false
     /// The value of the client's own Proxy-Authorization, for a parent that the proxy does not answer.
     package var clientAuthorization: String?
     /// The values of Via in the client's CONNECT (RFC 9110 §7.6.3), which a parent gets, too.
@@ -12,9 +15,12 @@ package struct ConnectionTerms: Sendable {
     /// it. An address or `localhost` always may.
     package var mayBeLocal = false
 
-    package init(clientAuthorization: String? = nil, via: [String] = [], mayBeLocal: Bool = false) {
+    package init(
+        clientAuthorization: String? = nil, via: [String] = [], mayBeLocal: Bool = false, answersSite: Bool = false
+    ) {
         self.clientAuthorization = clientAuthorization
         self.via = via
         self.mayBeLocal = mayBeLocal
+        self.answersSite = answersSite
     }
 }

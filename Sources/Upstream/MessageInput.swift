@@ -37,9 +37,12 @@ package final class MessageInput {
 
     package var first: UInt8? { bytes.flatMap { $0.getInteger(at: $0.readerIndex) } }
 
+    /// What the unread bytes are, at the start of a tunnel.
+    package var tunnelStart: TunnelStart { bytes.map { TunnelStart($0.readableBytesSpan) } ?? .undecided }
+
     package func append(_ buffer: ByteBuffer) {
-        guard let unread = bytes else { return bytes = buffer }
-        guard wipesHeads else {
+        if bytes == nil { return bytes = buffer }
+        guard wipesHeads, let unread = bytes else {
             bytes?.writeImmutableBuffer(buffer)
             return
         }

@@ -51,7 +51,7 @@ extension OriginConnection {
 
     private func beginBody(of head: borrowing ResponseHead) throws(HTTP1Error) -> ContentEnd {
         let framing = try head.framing(answering: method)
-        keepsAlive = head.keepsAlive && !framing.endsConnection
+        keepsAlive = (forwarder == nil ? head.keepsAlive : head.parentKeepsAlive) && !framing.endsConnection
         phase = .body
         input.beginBody(framing)
         closeDelimits = framing.endsConnection

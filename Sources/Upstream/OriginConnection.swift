@@ -63,11 +63,12 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// The result of the TLS handshake; nil without TLS.
     package private(set) var tls: TLSSummary?
     /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
-    /// this client from then on.
+    /// this client from then on, with one exception: ``ParentAuthentication/shared``.
     package var isAuthenticated: Bool {
         get { storedIsAuthenticated }
         set { storedIsAuthenticated = newValue }
     }
+    package internal(set) var parentAuthentication = ParentAuthentication.none
     /// The origin has said that requests on the connection need no further answer (`Persistent-Auth`, MS-N2HT).
     package var isPersistentlyAuthenticated: Bool {
         get { storedIsPersistentlyAuthenticated }
@@ -181,7 +182,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
             target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
             via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
             keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
-            cookie: changes.cookie, added: changes.added)
+            cookie: changes.cookie, added: changes.added, isForParent: forwarder != nil)
         let isSecret =
             changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty || changes.sharesSession
         chunkedFields = framing.isChunked ? head.fields : nil

@@ -133,6 +133,10 @@ package struct UpstreamConnector {
         to origin: Origin, over opened: ConnectionAttempt.Opened, _ spare: SpareBuffer
     ) -> Result<OriginConnection, UpstreamError> {
         let place = HostText.joined(origin.host, origin.port)
+        guard opened.early.readableBytes == 0 else {
+            opened.channel.close(promise: nil)
+            return .failure(UpstreamError(.malformedResponse, "\(place): sent bytes without a request"))
+        }
         let connection = OriginConnection(
             place: place, tlsHandler: nil, spare: spare, isNextToSocket: opened.parentTLS == nil,
             forwarder: opened.forwarder, forwarderTLS: opened.parentTLS)

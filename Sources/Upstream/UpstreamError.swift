@@ -98,6 +98,17 @@ package struct UpstreamError: CodedError {
         return error
     }
 
+    /// Whether a parent opens no tunnel to such a place at all, whatever the client says. It may forward requests
+    /// there.
+    package var refusesTunnel: Bool {
+        guard code == .tunnelRefused, let status = parentResponse?.status else { return false }
+        return switch status {
+        case 407, 408, 429: false
+        case 400..<500, 501: true
+        default: false
+        }
+    }
+
     /// The failure of a step that has exceeded its limit.
     static func timedOut(in step: Step, at place: String) -> UpstreamError {
         switch step {

@@ -4,7 +4,8 @@ import CountersignAddresses
 import CountersignChallenges
 
 /// The key under which connections to an origin are reused. Two requests share a connection only if their keys are
-/// equal. A connection that was authenticated for one client connection is never pooled: it stays with that client.
+/// equal. A connection to an origin that was authenticated for one client connection is never pooled: it stays with
+/// that client. One to a parent is kept under the parent's own key (``ParentAuthentication/shared``).
 package struct UpstreamKey: Hashable, Sendable {
     /// Why the origin's certificate is accepted.
     package enum Trust: Hashable, Sendable {

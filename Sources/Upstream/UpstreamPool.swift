@@ -50,13 +50,14 @@ package final class UpstreamPool {
             idle.remove { $0 === connection }
         }
 
-        fileprivate var isEmpty: Bool { idle.isEmpty }
+        package var isEmpty: Bool { idle.isEmpty }
 
         fileprivate func timePassed(now: UInt64) {
             for connection in idle.timePassed(now: now) { connection.close() }
         }
 
-        fileprivate func closeAll() {
+        /// Closes the idle connections.
+        package func closeAll() {
             for connection in idle.removeAll() { connection.close() }
         }
     }

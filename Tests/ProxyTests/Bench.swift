@@ -52,11 +52,12 @@ final class Bench {
         try client.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     }
 
-    /// A client of a proxy with this policy, and without a way to origins but by connections that are idle.
-    init(_ policy: Policy) throws {
+    /// A client of a proxy with this policy, and without a way to origins but by connections that are idle, or with
+    /// these `routes`.
+    init(_ policy: Policy, accessLog: AccessLog? = nil, routes: any RouteFinding = NoWay()) throws {
         uid = Bench.uid
         let shared = ProxyServices(
-            configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil, routes: NoWay(),
+            configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: accessLog, routes: routes,
             pseudonym: "csn-test", wallClock: { 1_800_000_000 })
         services = LoopServices(shared: shared, loop: loop)
         client = EmbeddedChannel(handler: Wire(isNarrow: false), loop: loop)
@@ -77,7 +78,7 @@ final class Bench {
         }
         return Policy(
             sites: try SiteList(files: [("t.sites", sites)]),
-            enrolled: lockReason.map { .closed(reason: Refusal(.closed, $0)) }
+            enrolled: lockReason.map { .closed(reason: Refusal(.locked, $0)) }
                 ?? .open(credentials: credentials, identities: identities),
             brokerAccounts: brokerAccounts,
             originTLS: try TLSClientContext(
@@ -87,11 +88,11 @@ final class Bench {
 
     /// An idle connection to ``origin``, for requests that may carry the enrolled credential, or must not.
     /// `checks` is the decision about a certificate that it requested. `isNarrow`: its network takes one write between
-    /// two flushes.
+    /// two flushes. `forwarder`: the parent that it leads to.
     func idleOrigin(
-        withCredential: Bool = false, checks: ThreeChecks? = nil, isNarrow: Bool = false
+        withCredential: Bool = false, checks: ThreeChecks? = nil, isNarrow: Bool = false, forwarder: Origin? = nil
     ) throws -> EmbeddedChannel {
-        let (channel, connection) = try origin(isNarrow: isNarrow)
+        let (channel, connection) = try origin(isNarrow: isNarrow, forwarder: forwarder)
         connection.certificateChecks = checks
         services.pool.slot(for: Self.key(withCredential: withCredential)).giveBack(connection, now: services.now)
         return channel
@@ -122,9 +123,11 @@ final class Bench {
         return channel
     }
 
-    private func origin(isNarrow: Bool = false) throws -> (EmbeddedChannel, OriginConnection) {
+    private func origin(
+        isNarrow: Bool = false, forwarder: Origin? = nil
+    ) throws -> (EmbeddedChannel, OriginConnection) {
         let channel = EmbeddedChannel(handler: Wire(isNarrow: isNarrow), loop: loop)
-        let connection = OriginConnection(place: "a.example:80", tlsHandler: nil)
+        let connection = OriginConnection(place: "a.example:80", tlsHandler: nil, forwarder: forwarder)
         try channel.pipeline.syncOperations.addHandler(connection)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 80)).wait()
         return (channel, connection)
@@ -150,7 +153,7 @@ final class Bench {
 }
 
 /// Knows no way to any origin.
-private final class NoWay: RouteFinding {
+final class NoWay: RouteFinding {
     let version: UInt64 = 1
 
     func knownRoute(to origin: Origin, path: String) -> [CountersignParents.Route.Candidate]? { [] }

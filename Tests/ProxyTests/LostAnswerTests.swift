@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import Glibc
 import NIOCore
 import NIOEmbedded
 import Testing
@@ -149,6 +150,37 @@ import Testing
         #expect(record?.unaccepted.count == 0)
         try get("/z")
         #expect(try next.sent().contains(Self.authorization))
+    }
+
+    /// Nobody knows whether the origin has read the password, so the repeated request waits for a challenge.
+    @Test func aRequestThatIsRepeatedSendsNothingAhead() async throws {
+        let unauthorized = Self.unauthorized
+        let ok = "HTTP/1.1 204 No Content\r\n\r\n"
+        let stage = try await TunnelStage(options: "answer=basic plaintext=yes", password: "pw")
+        let way = try await stage.exchange("GET")
+        let ahead = await onThread {
+            _ = way.origin.send(text: unauthorized)
+            let answer = way.origin.head()
+            _ = way.origin.send(text: ok)
+            let response = way.client.head()
+            #expect(answer.contains(Self.authorization) && response.hasPrefix("HTTP/1.1 204 "), "\(answer)\(response)")
+            _ = way.client.send(text: "GET http://127.0.0.1:\(stage.originPort)/slow HTTP/1.1\r\nHost: a\r\n\r\n")
+            return way.origin.head()
+        }
+        #expect(ahead.hasPrefix("GET /slow ") && ahead.contains(Self.authorization))
+        close(way.origin.descriptor)
+        let next = await stage.nextOrigin()
+        await onThread {
+            let repeated = next.head()
+            #expect(repeated.hasPrefix("GET /slow ") && !repeated.contains("Authorization"), "\(repeated)")
+            _ = next.send(text: unauthorized)
+            #expect(next.head().contains(Self.authorization))
+            _ = next.send(text: ok)
+            #expect(way.client.head().hasPrefix("HTTP/1.1 204 "))
+        }
+        close(way.client.descriptor)
+        close(next.descriptor)
+        try await stage.stop()
     }
 
     @Test func anExchangeThatEndsBeforeItsAnswerWasSentDoesNotCount() throws {

@@ -33,7 +33,7 @@ final class ParentStage {
 
     struct NoTunnel: Error {}
 
-    private final class OneRoute: RouteFinding {
+    final class OneRoute: RouteFinding {
         let parent: ParentProxy
         let version: UInt64 = 1
 

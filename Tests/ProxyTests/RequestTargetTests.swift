@@ -18,6 +18,8 @@ import Testing
         ("GET", "http://a.example?q", "http://a.example:80", "/?q"),
         ("GET", "http://[::1]:81/a//b/../c", "http://[::1]:81", "/a//b/../c"),
         ("GET", "http://a.example/http://b.example/", "http://a.example:80", "/http://b.example/"),
+        ("GET", "ws://a.example/chat", "http://a.example:80", "/chat"),
+        ("GET", "WSS://a.example", "https://a.example:443", "/"),
         ("OPTIONS", "http://a.example", "http://a.example:80", "*"),
         ("OPTIONS", "http://a.example/", "http://a.example:80", "/"),
     ]
@@ -30,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "/", "/path", "*", "a.example:80", "a.example", "ftp://a.example/", "ws://a.example/", "file:///etc/passwd",
+        "/", "/path", "*", "a.example:80", "a.example", "ftp://a.example/", "proxy://a.example/", "file:///etc/passwd",
         "http:a.example", "http:/a.example", "http://", "http:///x", "http://:80/", "http://user@a.example/",
         "http://user:pw@a.example/", "http://a.example:/", "http://a.example:0/", "http://a.example:65536/",
         "http://a.example:080/", "http://a%2Eexample/", "http://a.example\\b/", "http://a.example/#f",
@@ -60,6 +62,28 @@ import Testing
         let target = try RequestTarget(insideConnectTo: origin, head: head)
         #expect(target.origin == origin)
         #expect(String(decoding: target.path, as: UTF8.self) == row.path)
+    }
+
+    @Test func withoutTLSTheSchemeIsHTTP() throws {
+        let origin = Origin(scheme: .http, host: "a.example", port: 8080)
+        for (target, host) in [
+            ("/x", "a.example:8080"), ("/x", "a.example"), ("http://a.example:8080/x", "a.example"),
+            ("HTTP://a.example:8080/x", "a.example"),
+        ] {
+            let head = try requestHead(Self.head("GET", target, host: host))
+            let read = try RequestTarget(insideConnectTo: origin, head: head)
+            #expect(read.origin == origin && String(decoding: read.path, as: UTF8.self) == "/x")
+        }
+        let loopback = Origin(scheme: .http, host: "::1", port: 80)
+        let head = try requestHead(Self.head("GET", "/x", host: "[::1]"))
+        #expect(try RequestTarget(insideConnectTo: loopback, head: head).origin == loopback)
+        for (target, host) in [
+            ("/x", "a.example:80"), ("/x", "a.example:443"), ("https://a.example:8080/x", "a.example:8080"),
+            ("http://a.example/x", "a.example:8080"), ("ws://a.example:8080/x", "a.example:8080"),
+        ] {
+            let head = try requestHead(Self.head("GET", target, host: host))
+            #expect(throws: RequestTarget.Failure.self) { try RequestTarget(insideConnectTo: origin, head: head) }
+        }
     }
 
     static let outside: [(method: String, target: String, host: String)] = [

@@ -29,12 +29,14 @@ final class TrustBench: Sendable {
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let originChannel: any Channel
     private let listener: ProxyListener
-    private let port: Int
+    let port: Int
     private let makePolicy: @Sendable ([TrustException], UInt64) throws -> Policy
 
-    /// `answersWith`: the origin challenges with Basic, and this is the enrolled password of `jdoe`.
+    /// `isPlainToo`: there is an http line for the same host and port. `answersWith`: the origin challenges with Basic,
+    /// and this is the enrolled password of `jdoe`.
     init(
-        isListed: Bool = true, password: String? = nil, delegate: (any ServerTrustDecider)? = nil,
+        isListed: Bool = true, isPlainToo: Bool = false, password: String? = nil,
+        delegate: (any ServerTrustDecider)? = nil,
         patience: TimeAmount = .seconds(30)
     ) async throws {
         let key = try PrivateKey.generateP256()
@@ -57,7 +59,8 @@ final class TrustBench: Sendable {
         let originPort = UInt16(try #require(originChannel.localAddress?.port))
         let origin = Origin(scheme: .https, host: "localhost", port: originPort)
         self.origin = origin
-        let sites = try SiteList(files: [("t.sites", isListed ? "https://localhost:\(originPort)" : "")])
+        let lines = (isListed ? "\(origin)\n" : "") + (isPlainToo ? "\(origin.withoutTLS) plaintext=yes\n" : "")
+        let sites = try SiteList(files: [("t.sites", lines)])
         let authority = try InterceptionAuthority.issuedForTest(at: now)
         let credentials = password.map {
             [

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
+import CountersignCryptography
 import Foundation
 import Glibc
 import NIOCore
 import NIOPosix
+import CountersignSitePolicy
 import CountersignTLS
 import Testing
 
@@ -28,9 +31,14 @@ final class TunnelStage: Sendable {
     private let proxyPort: Int
     /// The port that the origin listens on.
     private let door: Int32
-    private let originPort: Int
+    let originPort: Int
 
-    init(accessLog: AccessLog? = nil) async throws {
+    /// `options`: the origin is listed as an http site with these; nil: it is not listed. `password` is the enrolled
+    /// one of `jdoe`. `silence` is ``ProxyConfiguration/tunnelSilence``.
+    init(
+        accessLog: AccessLog? = nil, options: String? = nil, password: String? = nil,
+        silence: TimeAmount = .milliseconds(200)
+    ) async throws {
         door = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         let any = try SocketAddress(ipAddress: "127.0.0.1", port: 0)
         let descriptor = door
@@ -40,8 +48,14 @@ final class TunnelStage: Sendable {
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
         configuration.drainSeconds = 0
+        configuration.tunnelSilence = silence
+        let line = options.map { "http://127.0.0.1:\(BulkSocket.port(of: descriptor)) \($0)" }
+        let credential = password.map {
+            PasswordCredential(name: "enrollment", user: "jdoe", password: Secret(utf8: $0), generation: 1)
+        }
         let policy = Policy(
-            sites: .empty, enrolled: .open(credentials: [:], identities: []),
+            sites: try SiteList(files: [("t.sites", line ?? "")]),
+            enrolled: .open(credentials: credential.map { ["enrollment": $0] } ?? [:], identities: []),
             originTLS: try TLSClientContext(
                 verifier: ChainVerifier(anchors: try TrustAnchors(system: false)), now: { 1_800_000_000 }),
             interceptionAuthority: nil, generation: 1)
@@ -53,11 +67,29 @@ final class TunnelStage: Sendable {
         proxyPort = try #require(name.split(separator: ":").last.flatMap { Int($0) })
     }
 
-    func tunnel() async throws -> Tunnel {
-        let way = try await way("CONNECT 127.0.0.1:\(originPort) HTTP/1.1\r\nHost: a\r\n\r\n")
+    /// `first` is sent together with the CONNECT.
+    func tunnel(_ first: String = "") async throws -> Tunnel {
+        let way = try await way(connect + first)
         _ = await onThread { way.client.head() }
         return way
     }
+
+    /// The origin accepts no more connections.
+    func closeOrigin() { shutdown(door, Int32(SHUT_RDWR)) }
+
+    /// A client that has sent a CONNECT and `first`, and everything that it receives until the end.
+    func refused(_ first: String) async throws -> String {
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: proxyPort)
+        let request = connect + first
+        return await onThread {
+            let client = BulkSocket(connectedTo: address)
+            defer { close(client.descriptor) }
+            #expect(client.send(text: request))
+            return client.text(.max)
+        }
+    }
+
+    private var connect: String { "CONNECT 127.0.0.1:\(originPort) HTTP/1.1\r\nHost: a\r\n\r\n" }
 
     /// Sends a request and returns when the origin has read its head.
     func exchange(_ method: String, fields: String = "") async throws -> Tunnel {
@@ -68,14 +100,19 @@ final class TunnelStage: Sendable {
         return way
     }
 
+    /// The next connection of the proxy to the origin.
+    func nextOrigin() async -> BulkSocket {
+        let door = door
+        return await onThread { BulkSocket(accept(door, nil, nil)) }
+    }
+
     private func way(_ request: String) async throws -> Tunnel {
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: proxyPort)
-        let (door, request) = (door, Array(request.utf8))
+        let door = door
         return await onThread {
-            let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            let isConnected = address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0
-            #expect(isConnected && send(client, request, request.count, 0) == request.count)
-            return Tunnel(client: BulkSocket(client), origin: BulkSocket(accept(door, nil, nil)))
+            let client = BulkSocket(connectedTo: address)
+            #expect(client.send(text: request))
+            return Tunnel(client: client, origin: BulkSocket(accept(door, nil, nil)))
         }
     }
 
@@ -113,6 +150,12 @@ struct BulkSocket: Sendable {
         setPatience(.seconds(20))
     }
 
+    init(connectedTo address: SocketAddress) {
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #expect(address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0)
+        self.init(client)
+    }
+
     func setPatience(_ time: TimeAmount) {
         let microseconds = Int(time.nanoseconds / 1000)
         var patience = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
@@ -129,9 +172,18 @@ struct BulkSocket: Sendable {
         return String(decoding: head, as: UTF8.self)
     }
 
-    func send(text: String) -> Bool {
-        let bytes = Array(text.utf8)
-        return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+    /// Reads `count` bytes, or up to the end.
+    func text(_ count: Int) -> String {
+        var text: [UInt8] = []
+        var byte: UInt8 = 0
+        while text.count < count, recv(descriptor, &byte, 1, 0) == 1 { text.append(byte) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    func send(text: String) -> Bool { send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) -> Bool {
+        Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
     func sendAll(_ count: Int, seed: Int) -> Bool {

@@ -110,9 +110,9 @@ struct VerdictCacheTests {
         #expect(try reasons() == [])
         #expect(try reasons("a.test.localhost") == [])
         #expect(try reasons("other.example") == [.hostMismatch])
-        time.withLockedValue { $0 = 2_335_219_199 }
-        #expect(try reasons() == [])
         time.withLockedValue { $0 = 2_335_219_200 }
+        #expect(try reasons() == [])
+        time.withLockedValue { $0 = 2_335_219_201 }
         #expect(try reasons() == [.expired(notAfter: 2_335_219_200)])
     }
 }

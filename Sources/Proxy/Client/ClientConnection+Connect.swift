@@ -7,11 +7,17 @@ import CountersignTLS
 
 /// The results of a CONNECT: the connection stands in for the origin, becomes one end of a tunnel, or is refused.
 extension ClientConnection {
-    /// The origin is listed and reachable. Accepts the CONNECT and waits for the client's TLS handshake.
-    func intercept(_ site: ClientSession.InterceptedSite, tls: TLSServerContext) {
-        setup = nil
+    /// Accepts the CONNECT.
+    func acceptTunnel() {
         output.write(GeneratedResponse.tunnelEstablished)
         output.flush()
+    }
+
+    /// The origin is listed and reachable. Accepts the CONNECT, unless it `isAccepted` already, and waits for the
+    /// client's TLS handshake.
+    func intercept(_ site: ClientSession.ConnectSite, tls: TLSServerContext, isAccepted: Bool) {
+        setup = nil
+        if !isAccepted { acceptTunnel() }
         phase = .clientHello
         standIn = (site, tls)
         idleSince = services.now
@@ -42,10 +48,10 @@ extension ClientConnection {
             services: services)
     }
 
-    /// Refuses the CONNECT.
-    func refuseConnect(_ response: OwnResponse) {
+    /// Refuses the CONNECT. If it `isAccepted` already, nobody reads a response, so the tunnel ends without one.
+    func refuseConnect(_ response: OwnResponse, isAccepted: Bool) {
         setup = nil
-        respondAndClose(response)
+        if isAccepted { lingerAndClose() } else { respondAndClose(response) }
     }
 
     func startClientTLS() {
@@ -68,10 +74,11 @@ extension ClientConnection {
         } catch {
             return close()
         }
-        session.role = .intercepted(site)
+        session.role = .inside(site)
         standIn = nil
         lastRoute = nil
         phase = .clientHandshake
+        identify()
         context.pipeline.fireChannelRead(input.takeAll())
         context.pipeline.fireChannelReadComplete()
     }

@@ -10,8 +10,13 @@ extension ClientConnection {
     func clientEndedInput() {
         inputEnded = true
         switch phase {
-        case .head, .clientHello, .clientHandshake:
+        case .clientHandshake:
+            noteDistrust(.silence)
             close()
+        case .head, .clientHello:
+            close()
+        case .firstBytes:
+            firstBytesEnded()
         case .discarding:
             if outputIsOut { close() }
         case .body:
@@ -39,6 +44,8 @@ extension ClientConnection {
         exchange = nil
         setup?.cancel()
         setup = nil
+        accepted?.ended(reason: "the client has gone before it sent a request")
+        accepted = nil
         _ = input.takeAll()
     }
 
@@ -61,6 +68,8 @@ extension ClientConnection {
             } else if now > idleSince + (services.isHandedOver ? limits.headSeconds : limits.keepAliveSeconds) {
                 close()
             }
+        case .firstBytes:
+            limitFirstBytes(now: now)
         case .clientHello, .clientHandshake:
             if now > idleSince + limits.clientHandshakeSeconds { close() }
         case .discarding:
@@ -84,7 +93,23 @@ extension ClientConnection {
         closesAfterResponse = true
         switch phase {
         case .head where headStartedAt == nil: close()
-        case .clientHello, .clientHandshake: close()
+        case .firstBytes: leaveFirstBytes("the proxy stops")
+        case .clientHello: close()
+        case .clientHandshake:
+            // The client may have left, and its alert, which says why, may not have been read yet.
+            let connection = NIOLoopBound(self, eventLoop: services.loop)
+            services.loop.scheduleTask(in: Self.handshakeDrain) { connection.value.endHandshake() }
+        default: break
+        }
+    }
+
+    /// How long a TLS handshake may go on when the proxy stops.
+    private static let handshakeDrain = TimeAmount.milliseconds(200)
+
+    private func endHandshake() {
+        switch phase {
+        case .clientHandshake: close()
+        case .head where headStartedAt == nil: close()
         default: break
         }
     }

@@ -25,6 +25,8 @@ extension ClientConnection {
                     begin(head)
                 case .body:
                     guard !bodyPaused, try readBody() else { return }
+                case .firstBytes:
+                    guard readFirstBytes() else { return }
                 case .clientHello:
                     return startClientTLS()
                 case .responding, .connecting, .clientHandshake, .discarding, .closed:
@@ -68,20 +70,13 @@ extension ClientConnection {
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
                 let (route, path) = try destination(of: head)
-                if case .refuse(let reason) = route.verdict {
-                    throw RequestTarget.Failure(status: 403, detail: reason.text)
-                }
-                try checkTrace(head, route)
-                let pin = try acceptedLeaf(head)
-                run(
-                    ExchangeDriver(
-                        client: self, session: session, services: services, head: head, route: route, path: path,
-                        pin: pin))
-            case .intercepted(let site):
+                try forward(head, route, path)
+            case .inside(let site):
                 guard !head.isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
                 let (route, path) = try destination(of: head, inside: site)
+                guard site.isIntercepted else { return try forward(head, route, path) }
                 try checkTrace(head, route)
                 run(
                     ExchangeDriver(
@@ -93,15 +88,32 @@ extension ClientConnection {
         }
     }
 
+    /// Begins the exchange of a request that was sent without TLS to the proxy.
+    private func forward(
+        _ head: consuming RequestHead, _ route: Route, _ path: ArraySlice<UInt8>
+    ) throws(RequestTarget.Failure) {
+        if case .refuse(let reason) = route.verdict {
+            throw RequestTarget.Failure(status: 403, detail: reason.text)
+        }
+        try checkTrace(head, route)
+        let pin = try acceptedLeaf(head)
+        run(
+            ExchangeDriver(
+                client: self, session: session, services: services, head: head, route: route, path: path, pin: pin))
+    }
+
     private func connect(to origin: Origin, _ head: RequestHead) throws(RequestTarget.Failure) {
-        guard !head.hasBody else { throw RequestTarget.Failure(status: 400, detail: "CONNECT with a body") }
+        // Mojo::UserAgent sends `Content-Length: 0`.
+        guard [.none, .length(0)].contains(head.framing) else {
+            throw RequestTarget.Failure(status: 400, detail: "CONNECT with a body")
+        }
         let route = services.route(to: origin, for: session.process.uid)
-        phase = .connecting
         let own = services.configuration.clientToken == nil ? head.fields.value(of: .proxyAuthorization) : nil
-        let setup = ConnectSetup(
-            client: self, route: route,
-            ConnectionTerms(
-                clientAuthorization: own, via: head.fields.values(of: .via), mayBeLocal: route.mayBeLocal))
+        let terms = ConnectionTerms(
+            clientAuthorization: own, via: head.fields.values(of: .via), mayBeLocal: route.mayBeLocal)
+        if route.mayCarryRequests { return accept(route, terms) }
+        phase = .connecting
+        let setup = ConnectSetup(client: self, route: route, terms)
         self.setup = setup
         setup.start()
     }
@@ -133,9 +145,9 @@ extension ClientConnection {
         return (route, target.path)
     }
 
-    /// The same for a request inside the intercepted CONNECT to `site`.
+    /// The same for a request inside the CONNECT to `site`.
     private func destination(
-        of head: RequestHead, inside site: ClientSession.InterceptedSite
+        of head: RequestHead, inside site: ClientSession.ConnectSite
     ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
         if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
             services.isInForce(lastRoute)

@@ -9,8 +9,9 @@ import NIOCore
 extension ClientConnection: ExchangeClient {
     func sendInterim(_ head: ResponseHead, _ changes: ResponseChanges) {
         guard exchange?.head.version == .http11 else { return }
-        let forwarding = ResponseForwarding(framing: .none, connection: .keepAlive, via: changes.via)
-        output.write(about: head.forwardedSize) { head.write(forwarding, into: $0) }
+        output.write(about: head.forwardedSize) {
+            head.write(changes, framing: .none, connection: .keepAlive, into: $0)
+        }
         output.flush()
     }
 
@@ -25,13 +26,9 @@ extension ClientConnection: ExchangeClient {
         responseFraming = Self.framing(of: response.content, for: exchange.head.version)
         if responseFraming.isChunked { responseFields = response.head.fields }
         keepsAlive = mayKeepAlive(exchange) && !responseFraming.endsConnection
-        // A constant, because the closure would copy a variable.
-        let forwarding = ResponseForwarding(
-            framing: responseFraming, connection: keepsAlive ? .keepAlive : .close, via: changes.via,
-            dropsAuthentication: changes.dropsAuthentication, dropsAllowOrigin: changes.dropsAllowOrigin,
-            extraFields: changes.extraFields, setCookies: changes.setCookies)
+        let (framing, connection) = (responseFraming, keepsAlive ? ConnectionOption.keepAlive : .close)
         output.write(about: response.head.forwardedSize, isSecret: changes.isSecret) {
-            response.head.write(forwarding, into: $0)
+            response.head.write(changes, framing: framing, connection: connection, into: $0)
         }
     }
 
@@ -108,10 +105,7 @@ extension ClientConnection: ExchangeClient {
     func switchProtocols(
         _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally
     ) {
-        let forwarding = ResponseForwarding(
-            framing: .none, connection: .upgrade, via: changes.via, dropsAuthentication: changes.dropsAuthentication,
-            setCookies: changes.setCookies)
-        let bytes = head.forwarded(forwarding)
+        let bytes = head.forwarded(changes, framing: .none, connection: .upgrade)
         becomeTunnel(
             to: origin.channel, fromOrigin: origin.received, originHasEnded: origin.inputEnded, tally: tally,
             response: bytes)

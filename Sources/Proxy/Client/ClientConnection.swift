@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import CountersignHTTP1
 import NIOCore
 import CountersignTLS
@@ -8,12 +9,12 @@ import CountersignUpstream
 /// A client's HTTP/1 connection. It parses requests, runs one exchange at a time and sends the responses in order.
 ///
 /// The connection begins on the proxy's own port. After a CONNECT to a listed site the same object stands in for the
-/// origin: a ``TLSHandler`` is inserted before it, and ``ClientSession/role`` names the site. After a CONNECT to any
-/// other site a ``TunnelHandler`` replaces it. Pipelined requests stay in the input until the previous response has
-/// been sent.
+/// origin, and ``ClientSession/role`` names the site: if it is an https site, a ``TLSHandler`` is inserted before this
+/// object. After any other CONNECT a ``TunnelHandler`` replaces it. Pipelined requests stay in the input until the
+/// previous response has been sent.
 ///
 /// This file has the channel's events. The others have the requests (`+Requests`), the responses (`+Responses`),
-/// CONNECT (`+Connect`), and time limits and closing (`+Ends`).
+/// CONNECT (`+Connect`, `+FirstBytes`), and time limits and closing (`+Ends`).
 final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, TimeWatched {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -26,6 +27,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         case responding
         /// A CONNECT is being set up.
         case connecting
+        /// The 200 to a CONNECT has been sent. The client's first bytes are next, for ``accepted``.
+        case firstBytes
         /// The 200 to a CONNECT has been sent. The client's TLS ClientHello is next, for ``standIn``.
         case clientHello
         case clientHandshake
@@ -42,7 +45,10 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     // Input.
     var phase = Phase.head
-    var standIn: (site: ClientSession.InterceptedSite, tls: TLSServerContext)?
+    var accepted: AcceptedConnect?
+    var standIn: (site: ClientSession.ConnectSite, tls: TLSServerContext)?
+    /// Nil until the client begins a TLS handshake.
+    var program: ClientProgram?
     let input = MessageInput(sentBy: .client)
     var inputEnded = false
     var exchange: ExchangeDriver?
@@ -84,7 +90,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         switch phase {
         case .body: pause = bodyPaused
         case .responding, .connecting: pause = input.byteCount > 64 * 1024
-        case .head, .clientHello, .clientHandshake, .discarding, .closed: pause = false
+        case .head, .firstBytes, .clientHello, .clientHandshake, .discarding, .closed: pause = false
         }
         guard pause != readingPaused else { return }
         readingPaused = pause
@@ -141,6 +147,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let sign = ClientDistrust.Sign(error) { noteDistrust(sign) }
         // Nothing that arrives after an error can be relied on.
         clientGone()
         context.close(promise: nil)

@@ -4,10 +4,13 @@
 package struct ClientProcess: Equatable, Sendable {
     package var uid: UInt32?
     package var pid: Int32?
+    /// The inode of its TCP socket, by which ``pid`` can be found.
+    package var socketInode: UInt32?
 
-    package init(uid: UInt32? = nil, pid: Int32? = nil) {
+    package init(uid: UInt32? = nil, pid: Int32? = nil, socketInode: UInt32? = nil) {
         self.uid = uid
         self.pid = pid
+        self.socketInode = socketInode
     }
 }
 

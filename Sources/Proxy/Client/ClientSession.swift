@@ -15,22 +15,29 @@ final class ClientSession {
     enum Role {
         /// The client sends its requests to the proxy.
         case proxy
-        /// The client sends its requests inside a CONNECT that the proxy intercepts.
-        case intercepted(InterceptedSite)
+        /// The client sends its requests inside a CONNECT to this site.
+        case inside(ConnectSite)
     }
 
-    /// The site of an intercepted CONNECT. An object, because most connections have none and idle ones should stay
-    /// small.
-    final class InterceptedSite {
+    /// The site of a CONNECT whose requests the proxy reads. An object, because most connections have none and idle
+    /// ones should stay small.
+    final class ConnectSite {
+        /// With https, the proxy intercepts the client's TLS. With http, the requests are sent without TLS.
         let origin: Origin
         /// The SHA-256 of the untrusted leaf that the client accepted by continuing after it was shown the problem; nil
         /// if the origin is trusted.
         let pin: [UInt8]?
+        /// The client's Proxy-Authorization in the CONNECT, for a parent that the proxy does not answer, if requests
+        /// go to parents without a CONNECT.
+        let parentAuthorization: String?
 
-        init(origin: Origin, pin: [UInt8]?) {
+        init(origin: Origin, pin: [UInt8]? = nil, parentAuthorization: String? = nil) {
             self.origin = origin
             self.pin = pin
+            self.parentAuthorization = parentAuthorization
         }
+
+        var isIntercepted: Bool { origin.scheme == .https }
     }
 
     private(set) var process: ClientProcess
@@ -56,6 +63,9 @@ final class ClientSession {
         self.process = process
         self.addresses = addresses
     }
+
+    /// The site of the CONNECT that the requests are sent in; nil for those to the proxy's own port.
+    var connectSite: ConnectSite? { if case .inside(let site) = role { site } else { nil } }
 
     func connected() { isConnected = true }
 

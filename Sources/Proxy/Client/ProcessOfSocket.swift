@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Glibc
 
 /// Finds the process that holds a socket in /proc. It reads the entries of all processes, so it must not run on an
@@ -12,6 +13,17 @@ enum ProcessOfSocket {
             return found == nil
         }
         return found
+    }
+
+    /// The name of the process's program, in printable characters (proc(5), /proc/PID/comm).
+    static func name(of pid: Int32) -> String? {
+        let file = open("/proc/\(pid)/comm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = read(file, &bytes, bytes.count)
+        guard count > 1 else { return nil }
+        return PrintableText.escaped(String(decoding: bytes[..<(count - 1)], as: UTF8.self))
     }
 
     /// Whether a descendant of the process `ancestor` holds the socket. A process whose files cannot be read, or whose

@@ -20,7 +20,6 @@ package final class ProxyListener: Sendable {
     /// The connections that wait for a ``RefusalHandler``'s response.
     private let refusing = NIOLockedValueBox(0)
     private let refused: @Sendable (String) -> Void
-    private let lookups = OwnerLookups()
     private let tick: RepeatedTask
 
     /// `refused` is called with a line for the log when connections are refused.
@@ -147,7 +146,7 @@ package final class ProxyListener: Sendable {
         for loop in loops.values { await onLoop(loop) { $0.stop() } }
         // Results that are delivered after the event loops have stopped would be lost.
         await services.leaves.finish()
-        await lookups.finish()
+        await services.lookups.finish()
     }
 
     @discardableResult
@@ -197,7 +196,7 @@ package final class ProxyListener: Sendable {
                     try self.addTCP(channel, (client, server), owner, isAdmitted: false)
                 }
             }
-            return self.lookups.run(on: loop) {
+            return self.services.lookups.run(on: loop) {
                 ProcessOfSocket.isHeld(byDescendantOf: ancestor, inode: inode)
             }.flatMapThrowing { try self.addTCP(channel, (client, server), owner, isAdmitted: $0) }
         }
@@ -207,11 +206,12 @@ package final class ProxyListener: Sendable {
         _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
         _ owner: SocketOwner.Owner?, isAdmitted: Bool
     ) throws {
-        let connection = try add(channel, ClientProcess(uid: owner?.uid), addresses: addresses)
+        let connection = try add(
+            channel, ClientProcess(uid: owner?.uid, socketInode: owner?.inode), addresses: addresses)
         connection.isAdmitted = isAdmitted
         guard services.accessLog != nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
-        lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
+        services.lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
             .whenSuccess { bound.value.session.setProcessID($0) }
     }
 

@@ -27,10 +27,7 @@ struct RequestTarget {
                 status: 400,
                 detail: "this is a proxy: it accepts CONNECT and absolute-form requests (RFC 9112 section 3.2)")
         }
-        let name = String(decoding: target[..<colon], as: UTF8.self).lowercased()
-        guard let scheme = Origin.Scheme(rawValue: name), scheme != .proxy else {
-            throw Failure(status: 400, detail: "the scheme is neither http nor https")
-        }
+        let scheme = try Self.scheme(target[..<colon])
         let rest = target[(colon + 3)...]
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let authority = rest[..<(end ?? rest.endIndex)]
@@ -48,12 +45,13 @@ struct RequestTarget {
             }
     }
 
-    /// The target of a request inside an intercepted CONNECT: origin-form or `*`, with a Host that matches the CONNECT.
+    /// The target of a request inside a CONNECT: origin-form or `*`, with a Host that matches the CONNECT. The scheme
+    /// of `origin` is https if the request was sent in TLS.
     init(insideConnectTo origin: Origin, head: RequestHead) throws(Failure) {
         let target = head.targetBytes
         if target.first == UInt8(ascii: "/") || (head.method == .options && target.elementsEqual("*".utf8)) {
             path = target
-        } else if target.starts(with: "https://".utf8) || target.starts(with: "HTTPS://".utf8) {
+        } else if Self.begins(target, with: origin.scheme) {
             let absolute = try RequestTarget(absoluteFormOf: head)
             guard absolute.origin == origin else {
                 throw Failure(status: 400, detail: "the request target's origin differs from the CONNECT's")
@@ -64,7 +62,7 @@ struct RequestTarget {
         }
         spelling = head.fields.valueBytes(of: .host) ?? []
         if let host = head.fields.value(of: .host) {
-            let named = try Self.origin(.https, authority: Array(host.utf8)[...])
+            let named = try Self.origin(origin.scheme, authority: Array(host.utf8)[...])
             guard named.host == origin.host, named.port == origin.port || !host.contains(":") else {
                 throw Failure(status: 400, detail: "Host differs from the CONNECT's origin")
             }
@@ -96,7 +94,24 @@ struct RequestTarget {
 
     // MARK: Parts
 
-    /// The origin that a CONNECT names. Both host and port are required (RFC 9112 §3.2.3).
+    /// The scheme of a target in absolute-form. The handshake of a WebSocket is an http or https request (RFC 6455
+    /// §4.1).
+    private static func scheme(_ name: ArraySlice<UInt8>) throws(Failure) -> Origin.Scheme {
+        switch String(decoding: name, as: UTF8.self).lowercased() {
+        case "http", "ws": .http
+        case "https", "wss": .https
+        default: throw Failure(status: 400, detail: "the scheme is not one of http, https, ws and wss")
+        }
+    }
+
+    /// Whether `target` is in absolute-form, with this scheme.
+    private static func begins(_ target: ArraySlice<UInt8>, with scheme: Origin.Scheme) -> Bool {
+        let start = "\(scheme.rawValue)://"
+        return target.starts(with: start.utf8) || target.starts(with: start.uppercased().utf8)
+    }
+
+    /// The origin that a CONNECT names, as if for https: what it carries is seen later. Both host and port are required
+    /// (RFC 9112 §3.2.3).
     static func authority(of head: RequestHead) throws(Failure) -> Origin {
         let target = head.targetBytes
         guard let colon = target.lastIndex(of: UInt8(ascii: ":")), target.index(after: colon) < target.endIndex,

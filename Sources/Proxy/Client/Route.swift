@@ -90,6 +90,8 @@ final class Route {
     /// The line of the allowed-sites list that permits answering challenges: this origin's, or the ``challenger``'s.
     let rule: SiteRule?
     let isListed: Bool
+    /// ``ConnectionTerms/answersSite``
+    let answersSite: Bool
     /// The session that the line shares; nil for none.
     let sharedSession: SharedSessionUse?
     /// The identity broker's header, which the line adds to navigation requests; nil for none.
@@ -122,13 +124,26 @@ final class Route {
     // The slots under a verified certificate.
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
+    /// The key of the connections that are authenticated to the ``challenger``, for this user and with the credential
+    /// of its line. They carry requests to every origin. Nil for none: a user must be known, and nobody else may supply
+    /// the credential.
+    private lazy var parentKey: UpstreamKey? = {
+        guard let challenger, principal != nil, shared.delegateCredentials == nil,
+            let credential = answering.key.credential
+        else { return nil }
+        return UpstreamKey(
+            origin: challenger.site, trust: .verified, credential: credential, principal: principal,
+            settings: policy.generation)
+    }()
+    /// Their slot, which the routes to all origins share, so that none keeps one of its own.
+    var parentSlot: UpstreamPool.Slot? { parentKey.map { pool.slot(for: $0) } }
     private lazy var ticketSlot = slot(like: answering.key, with: ticketReference)
     private var learnedRoute: LearnedRoute?
     private var learnedTicketRoute: LearnedRoute?
 
     fileprivate init(
         to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int,
-        _ shared: ProxyServices, _ pool: UpstreamPool
+        _ shared: ProxyServices, _ pool: UpstreamPool, _ refusals: TunnelRefusals
     ) {
         self.origin = origin
         self.policy = policy
@@ -139,13 +154,14 @@ final class Route {
         authority = origin.authority
         verdict =
             shared.configuration.answersSites
-            ? policy.sites.verdict(for: origin) : .tunnel(reason: Refusal(.notListed, "only parents are answered"))
+            ? policy.sites.verdict(for: origin) : .tunnel(reason: "only parents are answered")
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
-        let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0) }
+        let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0, refusals) }
         challenger = parent
         mayBeLocal = own != nil || shared.configuration.permitsLocalNames
         rule = parent?.rule ?? own
         isListed = rule != nil
+        answersSite = origin.scheme == .http && parent == nil && own?.answersPlaintext == true
         sharedSession = rule?.session.flatMap { session in
             let key = SharedSession.Key(group: session.group, host: origin.host)
             guard !policy.withheldSessions.contains(key) else { return nil }
@@ -204,6 +220,15 @@ final class Route {
         guard !Set(rule.answer).isDisjoint(with: AuthenticatorTable.supported.schemes),
             case .useCredential = credentialDecision
         else { return false }
+        return true
+    }()
+
+    /// Whether a CONNECT to this host and port is looked into, because there is an http line for them: it may carry
+    /// requests to that site.
+    private(set) lazy var mayCarryRequests: Bool = {
+        guard policy.sites.hasPlainSites, shared.configuration.answersSites else { return false }
+        if case .refuse = verdict { return false }
+        if case .tunnel = policy.sites.verdict(for: origin.withoutTLS) { return false }
         return true
     }()
 
@@ -294,6 +319,7 @@ struct RouteTable {
     private static let capacity = 4096
     private var routes: [Key: Route] = [:]
     private var version = 0
+    private var refusals = TunnelRefusals()
 
     /// The route to `origin` under the current policy.
     mutating func route(
@@ -305,7 +331,7 @@ struct RouteTable {
         version = current
         let key = Key(origin: origin, principal: principal)
         if let route = routes[key] { return route }
-        let route = Route(to: origin, for: principal, policy.current, version: current, shared, pool)
+        let route = Route(to: origin, for: principal, policy.current, version: current, shared, pool, refusals)
         // A script has not said yet whether a parent may challenge.
         guard origin.scheme == .https || shared.routes.map({ $0.knownRoute(to: origin, path: "/") != nil }) ?? true
         else {
@@ -321,6 +347,16 @@ struct RouteTable {
         route.isInTable = false
         let key = Key(origin: route.origin, principal: route.principal)
         if routes[key] === route { routes[key] = nil }
+    }
+
+    /// `parent`, which is listed, opens no tunnel to the origin of `route`.
+    mutating func tunnelRefused(_ route: Route, by parent: Origin, now: UInt64) {
+        refusals.add(parent, port: route.origin.port, now: now)
+        removeAll()
+    }
+
+    mutating func timePassed(now: UInt64) {
+        if refusals.timePassed(now: now) { removeAll() }
     }
 
     /// Discards the routes of an earlier policy.

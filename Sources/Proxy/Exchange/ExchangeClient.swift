@@ -68,19 +68,3 @@ protocol ExchangeClient: AnyObject {
     func switchProtocols(
         _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally)
 }
-
-/// How a response differs from the origin's when it reaches the client, apart from fields that concern one connection
-/// only.
-struct ResponseChanges {
-    /// Appended to `Via` (RFC 9110 §7.6.3).
-    let via: ViaField
-    /// Leaves out WWW-Authenticate and Authentication-Info, because the proxy answered the challenge itself.
-    var dropsAuthentication = false
-    /// Leaves out Access-Control-Allow-Origin, because a credential of ours is behind the response.
-    var dropsAllowOrigin = false
-    var extraFields: [(String, String)] = []
-    /// The values of Set-Cookie in responses that the client did not get.
-    var setCookies: [ArraySlice<UInt8>] = []
-    /// The response sets cookies that are kept secret: its head must not stay in memory.
-    var isSecret = false
-}

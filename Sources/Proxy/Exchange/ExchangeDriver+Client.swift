@@ -20,21 +20,20 @@ extension ExchangeDriver {
     func transmit(_ answer: Answer?, isOpening: Bool, on stream: any OriginStream) {
         let authorization = answer?.field(for: self, answerInputs)
         if answer != nil, authorization == nil {
-            return run(exchange.replayImpossible(reason: "the answer depends on content that is no longer available"))
+            return run(
+                answers.replayImpossible(
+                    reason: "the answer depends on content that is no longer available", for: self))
         }
         let sendsContent = !isOpening && head.hasBody
         guard !sendsContent || !body.hasLostItsStart else { return contentLost() }
         let withholds = sendsContent && withholdsContent(with: answer)
-        let binds = authorization != nil && exchange.requiresSameConnection
+        let binds = authorization != nil && answers.machine.requiresSameConnection
         if clientBindsConnection || isOpening || binds { connection?.isAuthenticated = true }
+        if clientBindsConnection { connection?.becomesPersonal() }
         // From now on the request may take as long as any other, and so may the server's proof.
         if !isOpening { dialogue?.since = nil }
-        sentField = authorization
-        if let permit = dialogue?.permit {
-            // An opening contains nothing of the credential.
-            let usesCredential = authorization != nil && !isOpening
-            permit.awaitsVerdict = usesCredential
-            if usesCredential { record.answered(permit.key.space.scheme.rawValue, with: permit.key.credential.name) }
+        if let used = answers.sends(authorization, isOpening: isOpening) {
+            wasAnswered(in: used.space, with: used.credential)
         }
         record.requestSent(isAuthorized: authorization != nil)
         mode = .waiting
@@ -84,7 +83,7 @@ extension ExchangeDriver {
             return authorization.map { [AddedField("Proxy-Authorization", $0)] } ?? []
         }
         guard services.configuration.clientToken == nil, route.challenger == nil,
-            let own = head.fields.value(of: .proxyAuthorization)
+            let own = head.fields.value(of: .proxyAuthorization) ?? session.connectSite?.parentAuthorization
         else { return [] }
         // What the client means for a parent with TLS is not sent without.
         let hops = services.shared.routes?.knownRoute(to: origin, path: "/") ?? []
@@ -124,7 +123,10 @@ extension ExchangeDriver {
         guard let step = stepAwaitingContent else { return }
         stepAwaitingContent = nil
         guard case .deciding = mode else { return }
-        if body.hasEnded { prepare(step) } else { run(exchange.replayImpossible(reason: Refusal(tooMuchContent))) }
+        guard body.hasEnded else {
+            return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
+        }
+        prepare(step)
     }
 
     /// Everything that one read delivered has been reported.

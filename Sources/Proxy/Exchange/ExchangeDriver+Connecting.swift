@@ -9,6 +9,7 @@ import CountersignUpstream
 extension ExchangeDriver {
     func acquire(_ step: Step) {
         dropConnection()
+        if let connection = parentConnection(for: step) { return use(connection, acquisition.trust, for: step) }
         let open = acquisition.openConnection(
             route, session, services, isFresh: isFresh, mayBeAnswered: mayBeAnswered, usesPool: !clientBindsConnection,
             usesBound: !withholdsCredential || clientBindsConnection, withholdsIdentity: withholdsCredential)
@@ -17,7 +18,7 @@ extension ExchangeDriver {
     }
 
     /// Nothing of this exchange has been sent.
-    private var isFresh: Bool { lastStep == nil && dialogue?.tokens == nil }
+    var isFresh: Bool { lastStep == nil && answers.held?.hasTokens != true }
 
     /// The reason to trust the origin's certificate still holds. A trust exception may have been removed, have expired,
     /// or have lost its permission to answer challenges.
@@ -33,7 +34,8 @@ extension ExchangeDriver {
         let chain = services.connector.connect(
             to: origin, tls: policy.originTLS, revocation: route.revocation,
             certificateSource: pin == nil || acquisition.trust.answers ? certificateSource : nil,
-            trustSource: evaluation.source, ConnectionTerms(mayBeLocal: route.mayBeLocal)
+            trustSource: evaluation.source,
+            ConnectionTerms(mayBeLocal: route.mayBeLocal, answersSite: route.answersSite)
         ) { result in
             guard case .preparing = self.mode, self.acquisition.end(evaluation) else {
                 if case .success(let connection) = result { connection.close() }
@@ -42,6 +44,7 @@ extension ExchangeDriver {
             switch result {
             case .failure(let error):
                 evaluation.cancel()
+                if self.continuesWithoutTunnel(after: error) { return }
                 self.services.shared.observer?.ended(error, at: self.origin)
                 let giveUp = {
                     self.loseAnswer(.unanswered)
@@ -72,7 +75,7 @@ extension ExchangeDriver {
     private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
         connection.close()
         loseAnswer(.unanswered)
-        if case .intercepted = session.role { client.closeAfterResponse() }
+        if session.connectSite?.isIntercepted == true { client.closeAfterResponse() }
         respond(response)
     }
 
@@ -92,7 +95,7 @@ extension ExchangeDriver {
             return leaveChallenger(connection, outcome)
         }
         guard changesTrust else { return perform(step, on: connection) }
-        endPermit(.inconclusive)
+        answers.end(.inconclusive)
         record.forgetAnswer()
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
         if !outcome.answers { body.wantNoRepeat() }
@@ -107,7 +110,7 @@ extension ExchangeDriver {
             return refuse(OwnResponse(error), connection)
         }
         services.discard(route)
-        endPermit(.inconclusive)
+        answers.end(.inconclusive)
         record.forgetAnswer()
         let other = services.route(to: origin, for: route.principal)
         if let challenger = other.challenger, challenger.isReached(by: connection) {
@@ -116,9 +119,23 @@ extension ExchangeDriver {
         isElsewhere = true
         var context = route.context
         context.site = .no("the request went another way")
-        exchange = ExchangeMachine(context)
-        _ = exchange.started()
+        var machine = ExchangeMachine(context)
+        _ = machine.started()
+        answers.restart(as: machine)
         perform(.transmit(nil, isOpening: false), on: connection)
+    }
+
+    /// A parent that opens no tunnel to a listed http site gets the request itself. Its challenges are answered then,
+    /// and not the site's, so nothing of the site's credential goes out.
+    private func continuesWithoutTunnel(after error: UpstreamError) -> Bool {
+        guard route.answersSite, error.refusesTunnel else { return false }
+        services.tunnelRefused(on: route)
+        let other = services.route(to: origin, for: route.principal)
+        guard isFresh, other.challenger != nil else { return false }
+        answers.end(.inconclusive)
+        record.forgetAnswer()
+        restart(on: other, under: acquisition.trust)
+        return true
     }
 
     // MARK: Client certificates
@@ -139,7 +156,7 @@ extension ExchangeDriver {
 
     /// Whether `step` is repeated once another identity is in force. If there is no other, `giveUp` is called.
     func waitsForIdentity(after error: UpstreamError, _ step: Step?, giveUp: @escaping () -> Void) -> Bool {
-        guard let step, !body.hasLostItsStart, !exchange.requiresSameConnection else { return false }
+        guard let step, !body.hasLostItsStart, !answers.machine.requiresSameConnection else { return false }
         let waits = acquisition.retriesWithOtherIdentity(after: error, services) { isReplaced in
             guard case .preparing = self.mode else { return }
             if isReplaced { self.drained(step) } else { giveUp() }

@@ -53,13 +53,13 @@ extension ExchangeDriver {
             dropConnection()
             delivery.restore(dialogue?.lastChallenge)
         }
-        endPermit(.inconclusive)
+        answers.end(.inconclusive)
         guard let response = delivery.buffered, response.ended || connection != nil else {
             return respond(OwnResponse(status: 504, detail: reason, proxyError: "http_response_timeout"))
         }
         record.responded(response.head.status)
         record.explain(reason)
-        observe(.handedBack(ThreeChecks(site: exchange.checks.site, challenge: .no(Refusal(reason)))))
+        answers.givenUp(because: Refusal(reason), for: self)
         deliver()
         client.flush()
     }
@@ -89,7 +89,7 @@ extension ExchangeDriver {
     /// Cuts the response that is being delivered, in a way that the client can see.
     func abort() {
         mode = .done
-        endPermit(.inconclusive)
+        answers.end(.inconclusive)
         dropConnection()
         log(status: record.status)
         client.reset()

@@ -15,18 +15,18 @@ extension ExchangeDriver: OriginStreamDelegate {
         if response.isInformational { return informational(response) }
         guard case .waiting = mode, !repeatsWithoutExpectation(response) else { return }
         mode = .deciding
-        dialogue?.permit?.awaitsVerdict = false
         let status = response.status
         let fields = response.fields
         delivery.buffer(response, content: content)
         record.responded(status)
         noteAcceptedIdentity(status: status)
+        if route.challenger != nil, let head = delivery.buffered?.head { noteParentResponse(head) }
         let isParent = route.challenger != nil
         run(
-            exchange.responseReceived(
+            answers.responseReceived(
                 status: status, challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),
                 informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
-                sent: sentField))
+                for: self))
         if case .deciding = mode { stream?.pauseReading() }
     }
 
@@ -97,15 +97,15 @@ extension ExchangeDriver: OriginStreamDelegate {
         switch mode {
         case .waiting:
             let isGone = error.code == .networkGone
-            if isGone || error.code == .closedBeforeResponse, exchange.requiresSameConnection {
-                return run(exchange.connectionLost(requestMayRepeat: head.method.isIdempotent && mayAnswerAgain()))
+            if isGone || error.code == .closedBeforeResponse, answers.machine.requiresSameConnection {
+                return run(answers.connectionLost(requestMayRepeat: head.method.isIdempotent, for: self))
             }
             if isGone || (error.code == .closedBeforeResponse && wasReused), head.method.isIdempotent,
-                !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), mayAnswerAgain()
+                !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), answers.mayAnswerAgain()
             {
                 // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
                 // attempt. Nobody knows whether a password that was sent ahead has been read.
-                if hasSentUnaskedPassword { return restart(sendsAhead: false) }
+                if answers.hasSentUnaskedPassword { return restart(sendsAhead: false) }
                 if let lastStep { return drained(lastStep) }
             }
             let giveUp = {
@@ -138,8 +138,10 @@ extension ExchangeDriver: OriginStreamDelegate {
                     .malformedResponse, "the origin switched protocols unasked", status: response.status))
         }
         mode = .done
-        conclude(exchange.responseReceived(status: 101, challengeFields: []))
-        endPermit(.inconclusive)
+        if case .deliver(let outcome) = answers.responseReceived(status: 101, challengeFields: [], for: self) {
+            note(outcome)
+        }
+        answers.end(.inconclusive)
         _ = acquisition.release()
         let tally = TunnelHandler.Tally(now: services.now) { tally in
             self.record.tunnelled(byteCount: tally.bytesFromOrigin)
@@ -159,18 +161,21 @@ extension ExchangeDriver: OriginStreamDelegate {
             return respond(
                 OwnResponse(status: 502, detail: "the origin's response was lost", proxyError: "connection_terminated"))
         }
+        if let reason = route.challenger?.reasonForSite, response.head.status == 401, !isElsewhere {
+            record.explain(reason)
+        }
         if let notice = withheldNotice(for: response) { return respond(notice) }
         mode = .delivering
-        let startsSession = route.sharedSession != nil && response.head.fields.contains(.setCookie)
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
         services.shared.responses?.delivered(response.head, to: head.fields, from: origin)
         let invites = invitesSessionAuthentication(response)
-        if (invites && !withholdsCredential) || clientBindsConnection { connection?.isAuthenticated = true }
-        var changes = changes(to: response, invitesSessionAuthentication: invites)
-        changes.isSecret = route.sharedSession != nil && (startsSession || !changes.setCookies.isEmpty)
-        client.send(response, changes)
-        if startsSession { response.head.fields.wipe(.setCookie) }
+        if (invites && !withholdsCredential) || clientBindsConnection {
+            connection?.isAuthenticated = true
+            connection?.becomesPersonal()
+        }
+        client.send(response, changes(to: response, invitesSessionAuthentication: invites))
+        if route.sharedSession != nil { response.head.fields.wipe(.setCookie) }
         if !response.pieces.isEmpty { send(response.pieces) }
         if response.ended {
             guard !response.wasCut else { return abort() }
@@ -184,7 +189,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     /// pages: one line that says so. Its challenges are those of the origin.
     private func withheldNotice(for response: BufferedResponse) -> OwnResponse? {
         guard response.head.status == 401, !policy.withheld.isEmpty, route.isListed, let reason = record.reason,
-            (exchange.checks.refusal ?? connection?.certificateChecks?.refusal)?.cause == .withheld, !showsPages
+            (answers.machine.checks.refusal ?? connection?.certificateChecks?.refusal)?.isWithheld == true, !showsPages
         else { return nil }
         var notice = OwnResponse(status: 401, detail: "not answered: \(reason)")
         notice.extraFields = response.head.fields.values(of: .wwwAuthenticate).map { ("WWW-Authenticate", $0) }
@@ -207,6 +212,9 @@ extension ExchangeDriver: OriginStreamDelegate {
         changes.setCookies = hiddenSetCookies(besides: response.head)
         if let parent = connection?.forwarder { addFields(of: parent, to: response.head, &changes) }
         changes.dropsAllowOrigin = hides(response)
+        if route.sharedSession != nil {
+            changes.isSecret = !changes.setCookies.isEmpty || response.head.fields.contains(.setCookie)
+        }
         if invitesSessionAuthentication {
             changes.extraFields.append(("Proxy-Support", "Session-Based-Authentication"))
         }
@@ -269,7 +277,9 @@ extension ExchangeDriver: OriginStreamDelegate {
         if foreignCause?.hasDeclinedIdentity == true, !clientBindsConnection { return connection.close() }
         let isPersonal =
             connection.isAuthenticated || connection.hasShownIdentity || !acquisition.trust.isShared
-        if isPersonal {
+        if isPersonal, let slot = parentSlot(for: connection) {
+            slot.giveBack(connection, now: services.now)
+        } else if isPersonal {
             session.bind(connection, for: acquisition.slot.key)
         } else {
             acquisition.slot.giveBack(connection, now: services.now)

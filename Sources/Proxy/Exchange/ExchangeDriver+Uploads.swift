@@ -35,7 +35,7 @@ extension ExchangeDriver {
         switch answer {
         case nil: true
         case .fixed: false
-        case .perRequest: exchange.unaskedAnswer != nil
+        case .perRequest: answers.machine.unaskedAnswer != nil
         }
     }
 

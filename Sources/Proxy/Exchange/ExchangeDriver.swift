@@ -8,11 +8,11 @@ import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
 
-/// One request and its response: the driver reports events to an ``ExchangeMachine`` and runs the one action that the
-/// machine returns.
+/// One request and its response: the driver reports events to an `AnswerDialogue` and runs the one action that the
+/// dialogue returns.
 ///
-/// The machine decides, the driver does the I/O. A response is buffered until the machine has decided: it is delivered
-/// to the client, or it is discarded and another request goes out on the client's behalf. The client is an
+/// The dialogue decides, the driver does the I/O. A response is buffered until the dialogue has decided: it is
+/// delivered to the client, or it is discarded and another request goes out on the client's behalf. The client is an
 /// ``ExchangeClient``, the origin an `OriginStream`; neither says which version of HTTP it speaks.
 ///
 /// The state is divided by responsibility: ``ConnectionAcquisition`` has the origin connection and the trust in it,
@@ -47,7 +47,7 @@ final class ExchangeDriver {
     let client: any ExchangeClient
     let session: ClientSession
     let services: LoopServices
-    /// Changes only if the first parent on the way is not reached.
+    /// Changes only if the first parent on the way is not reached, or opens no tunnel.
     @exclusivity(unchecked) private(set) var route: Route
     let head: RequestHead
     /// The request target for the origin: path and query, or `*`.
@@ -55,10 +55,10 @@ final class ExchangeDriver {
 
     // The conversation with the origin.
 
-    /// No call of the machine comes back to the driver, so the run-time checks for exclusivity are left out: three
-    /// accesses per request, at 65 instructions each.
-    @exclusivity(unchecked) var exchange: ExchangeMachine
-    /// The initial state of ``exchange`` and its first action.
+    /// No call of the dialogue comes back to it through the driver, so the run-time checks for exclusivity are left
+    /// out: three accesses per request, at 65 instructions each.
+    @exclusivity(unchecked) var answers: AnswerDialogue
+    /// The initial state of the machine of ``answers``, and its first action.
     private var prepared: Route.PreparedExchange
     var mode = Mode.preparing
     /// Nil until there is something to keep in it.
@@ -67,8 +67,6 @@ final class ExchangeDriver {
     let upload: Upload?
     /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
-    /// The last `Authorization` sent: a scheme may verify the response against it.
-    var sentField: AuthorizationField?
     var lastStep: Step?
     /// The step for whose answer the rest of the request's content is needed.
     var stepAwaitingContent: Step?
@@ -76,9 +74,9 @@ final class ExchangeDriver {
     /// shared.
     let clientBindsConnection: Bool
     /// Whether the proxy may answer a challenge of this exchange at all.
-    let mayBeAnswered: Bool
+    private(set) var mayBeAnswered: Bool
     /// What causes the request, if a page of another origin may; otherwise nil.
-    let foreignCause: ForeignCause?
+    private(set) var foreignCause: ForeignCause?
     /// The connection does not lead to the parent whose challenges this exchange would answer.
     var isElsewhere = false
     var waitingSince: UInt64
@@ -114,7 +112,7 @@ final class ExchangeDriver {
         if binds { session.authenticates(itselfTo: route.origin) }
         let foreignCause = ForeignCause.of(head, route, session)
         self.foreignCause = foreignCause
-        let isWithheld = foreignCause?.refusal != nil
+        let isWithheld = foreignCause?.isRefused == true
         // NTLM authenticates the connection: later requests of this client belong to its user too, without the field.
         // Those of another origin's pages get another connection.
         clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin) && (binds || !isWithheld)
@@ -131,16 +129,17 @@ final class ExchangeDriver {
         let hasContent = head.hasBody
         let prepared = Self.prepare(
             acquisition.slot, route, session, services, clientAuthorizes: clientAuthorizes,
-            foreignCause: foreignCause?.refusal, hasBody: hasContent, path: path)
+            foreignCause: foreignCause, hasBody: hasContent, path: path)
         self.prepared = prepared
-        exchange = prepared.exchange
+        answers = AnswerDialogue(prepared.exchange)
         let keeps = mayBeAnswered && acquisition.trust.answers
         let upload = hasContent && keeps ? Self.upload(of: head, route, services) : nil
         self.upload = upload
         let spool = upload == nil ? nil : Self.spool(services)
         body = RequestBodyRelay(
-            hasContent: hasContent, keeps: keeps, limitBytes: services.configuration.replayLimitBytes,
-            spool: spool)
+            // A parent that opens no tunnel challenges the request itself.
+            hasContent: hasContent, keeps: keeps || route.answersSite && services.shared.routes != nil,
+            limitBytes: services.configuration.replayLimitBytes, spool: spool)
         record = ExchangeRecord(in: services.shared.accessLog)
         waitingSince = services.now
         lastProgress = services.now
@@ -160,13 +159,13 @@ final class ExchangeDriver {
     /// The exchange of a request that is about to be sent, and its first action.
     private static func prepare(
         _ slot: UpstreamPool.Slot, _ route: Route, _ session: ClientSession, _ services: LoopServices,
-        clientAuthorizes: Bool, foreignCause: RequestCause.Refusal?, hasBody: Bool, path: ArraySlice<UInt8>,
+        clientAuthorizes: Bool, foreignCause: ForeignCause?, hasBody: Bool, path: ArraySlice<UInt8>,
         sendsAhead: Bool = true
     ) -> Route.PreparedExchange {
-        guard !clientAuthorizes, foreignCause == nil, slot.key.trust.answers else {
+        guard !clientAuthorizes, foreignCause?.isRefused != true, slot.key.trust.answers else {
             var context = route.context
             context.clientAuthorizes = clientAuthorizes
-            context.foreignCause = foreignCause?.refusal
+            context.foreignCause = foreignCause?.refusal?.refusal
             if !slot.key.trust.answers {
                 context.site = .no(.untrusted)
                 context.originTrusted = false
@@ -193,41 +192,33 @@ final class ExchangeDriver {
             !route.policy.hasExpired(tag, now: services.shared.wallClock),
             services.shared.breaker.mayPreempt(
                 learned.pulse, .init(space: learned.space.accepted.space, credential: tag)),
-            !learned.space.bindsConnection || !session.hasAuthenticatedConnection(for: slot.key)
+            !learned.space.bindsConnection
+                || !session.hasAuthenticatedConnection(for: slot.key) && !route.hasParentConnection
         else { return nil }
         return learned
     }
 
-    // MARK: The machine
+    // MARK: The dialogue
 
     func start() {
-        run(prepared.action)
+        run(answers.began(with: prepared.action, for: self))
     }
 
-    /// Runs one action. Each ends in an event for the machine, now or later.
-    func run(_ action: ExchangeMachine.Action) {
+    /// Runs one action. Each ends in an event for the dialogue, now or later.
+    func run(_ action: AnswerDialogue.Action) {
         switch action {
         case .send(let answer):
             prepare(.transmit(answer, isOpening: false))
         case .sendOpening(let answer):
             prepare(.transmit(answer, isOpening: true))
-        case .ask(let request):
-            mode = .deciding
-            if delivery.buffered != nil, dialogue?.since == nil { beginDialogue().since = services.now }
-            if let refused = request.refused { noteChallenge(to: refused) }
-            decide(request)
-        case .computeToken(let request):
-            computeToken(request)
+        case .openDialogue(let request):
+            openDialogue(request)
+        case .later(let later):
+            wait(for: later)
         case .deliver(let outcome):
-            if renewsToken(after: outcome) { return }
-            if case .rejected(let space, let credential, _) = conclude(outcome),
-                asksAgain(after: credential, in: space, otherwise: { [self] in deliver() })
-            {
-                return
-            }
+            note(outcome)
             deliver()
         case .fail(let failure):
-            loseAnswer(.unanswered)
             respond(OwnResponse(status: 502, detail: failure.reason, proxyError: failure.cause.proxyError))
         case .wait:
             break
@@ -236,19 +227,27 @@ final class ExchangeDriver {
 
     /// Starts the exchange again: nothing has been sent under the trust outcome that it was started with, or the answer
     /// that it was started with must not be sent. `sendsAhead`: another one may be sent before a challenge.
-    func restart(sendsAhead: Bool = true) {
+    func restart(sendsAhead: Bool = true, clientAuthorizes: Bool? = nil) {
         prepared = Self.prepare(
-            acquisition.slot, route, session, services, clientAuthorizes: exchange.context.clientAuthorizes,
-            foreignCause: foreignCause?.refusal, hasBody: head.hasBody, path: path, sendsAhead: sendsAhead)
-        exchange = prepared.exchange
+            acquisition.slot, route, session, services,
+            clientAuthorizes: clientAuthorizes ?? answers.machine.context.clientAuthorizes,
+            foreignCause: foreignCause, hasBody: head.hasBody, path: path, sendsAhead: sendsAhead)
+        answers.restart(as: prepared.exchange)
         start()
     }
 
     /// Continues on another route to the same origin: nothing has been sent.
     func restart(on route: Route, under outcome: TrustOutcome) {
         self.route = route
+        // What the client sends to the origin, and which page causes that, does not matter to a parent.
+        var clientAuthorizes = answers.machine.context.clientAuthorizes
+        if route.challenger != nil {
+            clientAuthorizes = false
+            foreignCause = nil
+            mayBeAnswered = route.isListed
+        }
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
-        restart()
+        restart(clientAuthorizes: clientAuthorizes)
     }
 
     /// Whether `accepted` is the answer that earlier requests got accepted, sent before a challenge.
@@ -267,14 +266,14 @@ final class ExchangeDriver {
     /// connection.
     func prepare(_ step: Step) {
         if delivery.buffered != nil, body.hasLostItsStart {
-            return run(exchange.replayImpossible(reason: Refusal(body.lossReason)))
+            return run(answers.replayImpossible(reason: Refusal(body.lossReason), for: self))
         }
         if body.hasSpooledContent, step.needsContent {
-            return run(exchange.replayImpossible(reason: Refusal(tooMuchContent)))
+            return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
         }
         if !body.hasEnded, step.needsContent {
             if case .length(let count) = head.framing, count > UInt64(body.limitBytes) {
-                return run(exchange.replayImpossible(reason: Refusal(tooMuchContent)))
+                return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
             }
             stepAwaitingContent = step
             // The origin has challenged instead of inviting the content.
@@ -302,15 +301,15 @@ final class ExchangeDriver {
         mode = .preparing
         // Reading pauses while a decision is awaited, also if the whole response is here.
         connection?.resumeReading()
-        connection?.carriesHandshake = exchange.requiresSameConnection
+        connection?.carriesHandshake = answers.machine.requiresSameConnection
         if let connection, connection.isReusable {
             guard parentHasRefusedContent else { return perform(step, on: connection) }
             dropConnection()
         }
-        if exchange.requiresSameConnection {
+        if answers.machine.requiresSameConnection {
             dropConnection()
             // Nothing of this step has been sent.
-            return run(exchange.connectionLost(requestMayRepeat: true))
+            return run(answers.connectionLost(requestMayRepeat: true, for: self))
         }
         acquire(step)
     }
@@ -321,7 +320,7 @@ final class ExchangeDriver {
         guard route.challenger != nil, head.hasBody, case .transmit(_, isOpening: false)? = lastStep else {
             return false
         }
-        return !exchange.requiresSameConnection
+        return !answers.machine.requiresSameConnection
     }
 
     func dropConnection() {
@@ -331,10 +330,10 @@ final class ExchangeDriver {
     func perform(_ step: Step, on connection: OriginConnection) {
         switch step {
         case .openDialogue(let request):
-            openDialogue(request)
+            run(answers.connected(for: request, self))
         case .transmit(let answer, let isOpening):
             if let use = route.brokerUse, awaitsBrokerCookie(use, before: step) { return }
-            if mustWithdraw(answer) {
+            if answer != nil, services.now > waitingSince, answers.mustWithdraw(services.shared.breaker) {
                 waitingSince = services.now
                 return restart()
             }

@@ -63,9 +63,9 @@ struct ExchangeRecord {
         to log: AccessLog?, _ session: ClientSession, method: @autoclosure () -> String, _ route: Route
     ) {
         guard let start, let log else { return }
-        let decision: AccessLog.Decision = if case .intercepted = session.role { .intercept } else { .forward }
+        let decision: AccessLog.Decision = session.connectSite?.isIntercepted == true ? .intercept : .forward
         log.write(
-            start, of: session.process, method: method(), site: route.origin, decision: decision, rule: route.rule,
-            outcome)
+            start, of: session.process, method: method(), site: route.origin.description, decision: decision,
+            rule: route.rule, outcome)
     }
 }

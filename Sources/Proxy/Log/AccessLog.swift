@@ -26,7 +26,7 @@ package final class AccessLog: Sendable {
         var id: UInt64
         var client: ClientProcess
         var method: String
-        /// `scheme://host:port`.
+        /// `scheme://host:port`, or `host:port` of a tunnel if it is not known what it carries.
         var site: String
         var decision: Decision
         /// The list's `file:line`.
@@ -121,13 +121,13 @@ package final class AccessLog: Sendable {
 
     /// Writes the entry of a request or tunnel that has ended.
     func write(
-        _ start: Start, of client: ClientProcess, method: String, site: Origin, decision: Decision, rule: SiteRule?,
+        _ start: Start, of client: ClientProcess, method: String, site: String, decision: Decision, rule: SiteRule?,
         _ outcome: Outcome
     ) {
         let now = WallClock.now()
         write(
             Entry(
-                startedAt: start.time, id: start.id, client: client, method: method, site: site.description,
+                startedAt: start.time, id: start.id, client: client, method: method, site: site,
                 decision: decision, rule: rule?.location, outcome: outcome,
                 durationMilliseconds: (now.seconds - start.time.seconds) * 1000 + now.milliseconds
                     - start.time.milliseconds))

@@ -116,7 +116,9 @@ final class ParentPaths: PathSource {
                     mayBeLocal: terms.mayBeLocal, spare: services.spare)
             }
         }
-        guard terms.isBlind || origin.scheme == .https else { return nil }
+        guard terms.isBlind || origin.scheme == .https || terms.answersSite && isListed(parent, services) else {
+            return nil
+        }
         return { [self] in
             ConnectTunnel(
                 parent: parent, to: host, port: origin.port, via: services.shared.via(after: terms.via), limit: limit,
@@ -125,6 +127,10 @@ final class ParentPaths: PathSource {
                     parent, authority: HostText.joined(host.text, origin.port),
                     clientAuthorization: terms.clientAuthorization, self, services))
         }
+    }
+
+    private func isListed(_ parent: ParentProxy, _ services: LoopServices) -> Bool {
+        if case .answer = services.shared.policy.current.sites.verdict(for: parent.site) { true } else { false }
     }
 
     /// Whether one of the hops is a parent with TLS.
@@ -138,6 +144,8 @@ final class ParentPaths: PathSource {
         let site: Origin
         let rule: SiteRule
         let hasTLS: Bool
+        /// Why it answers for a site whose own challenges would be answered; nil if they would not.
+        let reasonForSite: String?
 
         /// Whether requests on `connection` reach it, with TLS or without as expected: its answers depend on that.
         func isReached(by connection: OriginConnection) -> Bool {
@@ -145,17 +153,22 @@ final class ParentPaths: PathSource {
         }
     }
 
-    /// The one for `origin`. None if the origin's own challenges are answered, because a request has one exchange.
+    /// The one for `origin`, which the line `own` lists. None if the origin's own challenges are answered: a tunnel
+    /// then keeps the two apart, unless the parent opens none.
     static func challenger(
-        to origin: Origin, _ rule: SiteRule?, _ policy: Policy, _ routes: any RouteFinding
+        to origin: Origin, _ own: SiteRule?, _ policy: Policy, _ routes: any RouteFinding, _ refusals: TunnelRefusals
     ) -> Challenger? {
-        guard origin.scheme == .http, rule?.answersPlaintext != true,
-            case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first?.hop,
-            !parent.kind.isSOCKS
+        guard origin.scheme == .http, case .parent(let parent)? = routes.knownRoute(to: origin, path: "/")?.first?.hop,
+            !parent.kind.isSOCKS, case .answer(let rule) = policy.sites.verdict(for: parent.site)
         else { return nil }
-        let site = parent.site
-        guard case .answer(let rule) = policy.sites.verdict(for: site) else { return nil }
-        return Challenger(site: site, rule: rule, hasTLS: parent.kind == .https)
+        var reason: String?
+        if own?.answersPlaintext == true {
+            guard refusals.contains(parent.site, port: origin.port) else { return nil }
+            reason =
+                "the parent \(parent) opens no tunnel to port \(origin.port), "
+                + "and of a request that it forwards, only its own challenges are answered"
+        }
+        return Challenger(site: parent.site, rule: rule, hasTLS: parent.kind == .https, reasonForSite: reason)
     }
 
     /// The context of exchanges with a parent. `hasTLS`: with TLS to the parent.

@@ -80,7 +80,7 @@ extension ExchangeDriver {
     func hides(_ response: BufferedResponse) -> Bool {
         guard let foreignCause, let reader = foreignCause.reader else { return false }
         guard
-            sentField != nil || foreignCause.addedSecret || connection?.hasShownIdentity == true
+            answers.sent != nil || foreignCause.addedSecret || connection?.hasShownIdentity == true
                 || mayBeAnswered && connection?.isAuthenticated == true
         else { return false }
         return !response.head.fields.allowsCredentials(to: reader.description)

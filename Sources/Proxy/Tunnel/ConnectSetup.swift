@@ -13,7 +13,8 @@ import CountersignUpstream
 ///
 /// An unlisted site gets a blind tunnel. For a listed site the proxy connects to the origin and verifies its
 /// certificate before the client's handshake. So the client gets a 502 if the origin cannot be reached, and a
-/// certificate that fails in the same way if the origin's does not verify.
+/// certificate that fails in the same way if the origin's does not verify. After an ``AcceptedConnect``, a failure
+/// closes the tunnel.
 final class ConnectSetup {
     /// Nil once the client has its answer or has gone: a tunnel's log entry must not keep the connection object alive.
     private var client: ClientConnection?
@@ -30,9 +31,25 @@ final class ConnectSetup {
     private var opening: ConnectionAttempt?
     private var identityRetry = IdentityRetry()
     private let terms: ConnectionTerms
+    /// The client has got its 200.
+    private let isAccepted: Bool
+    /// False if the tunnel carries something else than TLS.
+    private var mayBeTLS = true
 
     /// `terms` contain no token for this proxy.
-    init(client: ClientConnection, route: Route, _ terms: ConnectionTerms) {
+    convenience init(client: ClientConnection, route: Route, _ terms: ConnectionTerms) {
+        self.init(
+            client: client, route, terms, isAccepted: false, started: client.services.shared.accessLog?.start())
+    }
+
+    /// Continues with a tunnel that does not carry requests.
+    convenience init(client: ClientConnection, _ accepted: AcceptedConnect) {
+        self.init(client: client, accepted.route, accepted.terms, isAccepted: true, started: accepted.started)
+    }
+
+    private init(
+        client: ClientConnection, _ route: Route, _ terms: ConnectionTerms, isAccepted: Bool, started: AccessLog.Start?
+    ) {
         self.client = client
         self.terms = terms
         session = client.session
@@ -40,7 +57,8 @@ final class ConnectSetup {
         services = client.services
         policy = route.policy
         origin = route.origin
-        started = services.shared.accessLog?.start()
+        self.isAccepted = isAccepted
+        self.started = started
     }
 
     func start() {
@@ -58,7 +76,20 @@ final class ConnectSetup {
         }
     }
 
+    /// Makes a tunnel that carries something else than TLS, or nothing yet.
+    func startBlind(because reason: String) {
+        entry.reason = reason
+        mayBeTLS = false
+        tunnel()
+    }
+
+    /// The client has gone.
     func cancel() {
+        if isAccepted {
+            entry.status = 200
+            entry.reason = "the client has gone before the origin was reached"
+            log()
+        }
         client = nil
         trustEvaluation?.cancel()
         trustEvaluation = nil
@@ -80,6 +111,7 @@ final class ConnectSetup {
             }
             switch result {
             case .failure(let error):
+                self.services.shared.observer?.ended(error, at: self.origin)
                 self.fail(OwnResponse(error))
             case .success(let opened):
                 self.client = nil
@@ -90,7 +122,7 @@ final class ConnectSetup {
                 }
                 client.becomeTunnel(
                     to: opened.channel, fromOrigin: opened.early, originHasEnded: false, tally: tally,
-                    response: GeneratedResponse.tunnelEstablished)
+                    response: self.isAccepted ? nil : GeneratedResponse.tunnelEstablished)
             }
         }
     }
@@ -177,7 +209,7 @@ final class ConnectSetup {
         }
     }
 
-    private func present(_ site: ClientSession.InterceptedSite, _ interceptionAuthority: InterceptionAuthority) {
+    private func present(_ site: ClientSession.ConnectSite, _ interceptionAuthority: InterceptionAuthority) {
         mint(interceptionAuthority).assumeIsolated().whenComplete { self.show($0, site) }
     }
 
@@ -192,14 +224,14 @@ final class ConnectSetup {
             host: origin.host, issuer: interceptionAuthority, now: now, loop: services.loop)
     }
 
-    private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientSession.InterceptedSite) {
+    private func show(_ context: Result<TLSServerContext, any Error>, _ site: ClientSession.ConnectSite) {
         guard let client else { return }
         switch context {
         case .success(let context):
             entry.status = 200
             log()
             self.client = nil
-            client.intercept(site, tls: context)
+            client.intercept(site, tls: context, isAccepted: isAccepted)
         case .failure(let error):
             fail(
                 OwnResponse(
@@ -216,12 +248,13 @@ final class ConnectSetup {
         log()
         let client = self.client
         self.client = nil
-        client?.refuseConnect(response)
+        client?.refuseConnect(response, isAccepted: isAccepted)
     }
 
     private func log() {
         guard let started, let accessLog = services.shared.accessLog else { return }
+        let site = mayBeTLS ? origin.description : HostText.joined(origin.host, origin.port)
         accessLog.write(
-            started, of: session.process, method: "CONNECT", site: origin, decision: decision, rule: route.rule, entry)
+            started, of: session.process, method: "CONNECT", site: site, decision: decision, rule: route.rule, entry)
     }
 }

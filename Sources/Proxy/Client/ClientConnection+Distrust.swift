@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignAnswering
+import CountersignTLS
+import NIOConcurrencyHelpers
+import NIOPosix
+
+/// The program at the other end of a client connection, which a thread looks for.
+final class ClientProgram: Sendable {
+    struct Found: Sendable {
+        let pid: Int32
+        let name: String?
+    }
+
+    private let process: ClientProcess
+    private let found = NIOLockedValueBox<Found?>(nil)
+
+    init(_ process: ClientProcess) { self.process = process }
+
+    /// Looks for it while it runs. Reads many files, so it must not run on an event loop.
+    @discardableResult
+    func find() -> Found? {
+        if let known = found.withLockedValue({ $0 }) { return known }
+        guard let pid = process.pid ?? process.socketInode.flatMap({ ProcessOfSocket.find(inode: $0) }) else {
+            // Meanwhile another thread may have found it.
+            return found.withLockedValue { $0 }
+        }
+        let program = Found(pid: pid, name: ProcessOfSocket.name(of: pid))
+        found.withLockedValue { $0 = program }
+        return program
+    }
+}
+
+extension ClientConnection {
+    /// Finds out which program the client is before its handshake, after which it may end, if somebody wants to know
+    /// of each client. While one is looked for, no other is.
+    func identify() {
+        let shared = services.shared
+        let program = ClientProgram(session.process)
+        self.program = program
+        guard shared.observer != nil, !shared.isIdentifying.exchange(true, ordering: .relaxed) else { return }
+        NIOThreadPool.singleton.submit { _ in
+            program.find()
+            shared.isIdentifying.store(false, ordering: .relaxed)
+        }
+    }
+
+    /// The client has left during the handshake in which it was shown a certificate of the local CA. Reports it, and
+    /// which program it is. In place of a certificate that does not verify, no client is to trust what it is shown.
+    func noteDistrust(_ sign: ClientDistrust.Sign) {
+        guard case .clientHandshake = phase, let site = session.connectSite, site.pin == nil, let program else {
+            return
+        }
+        let origin = site.origin
+        let shared = services.shared
+        // The report is in time for the last lines of `exec`, which come when all searches have ended.
+        _ = shared.lookups.run(on: services.loop) {
+            let found = program.find()
+            shared.tellDistrust(
+                ClientDistrust(origin: origin, program: found?.name, pid: found?.pid, sign: sign))
+        }
+    }
+}
+
+extension ClientDistrust.Sign {
+    /// Nil for an error that says nothing of trust.
+    init?(_ error: any Error) {
+        switch (error as? TLSError)?.code {
+        case .peerAlert(let number, let name):
+            switch number {
+            // bad_certificate, unsupported_certificate, certificate_revoked, certificate_expired, certificate_unknown,
+            // unknown_ca
+            case 42...46, 48: self = .alert(name)
+            case 120: self = .noApplicationProtocol
+            default: return nil
+            }
+        // The second is an error of the socket, such as a reset.
+        case .truncated, nil: self = .silence
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignAddresses
+import CountersignHTTP1
+import NIOCore
+import CountersignUpstream
+
+/// A CONNECT that has got its 200 before it is known what the tunnel carries, because there is an http line for its
+/// host and port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
+///
+/// The client's first bytes decide (``TunnelStart``). Requests are handled as if they had been sent to the proxy's own
+/// port. TLS goes the way of any CONNECT. Other protocols get a blind tunnel, and so do clients that are silent,
+/// because they may wait for the server; but not if an https line says that the site is intercepted. The beginning of a
+/// request is never forwarded blindly, however long the rest takes.
+final class AcceptedConnect {
+    let route: Route
+    let terms: ConnectionTerms
+    let started: AccessLog.Start?
+    /// The client has not sent anything in time, or will not send more.
+    private(set) var isSilent = false
+    private let services: LoopServices
+    private let session: ClientSession
+    private var timer: Scheduled<Void>?
+
+    /// `route` is that of the https origin.
+    init(_ route: Route, _ terms: ConnectionTerms, _ client: ClientConnection) {
+        self.route = route
+        self.terms = terms
+        services = client.services
+        session = client.session
+        started = services.shared.accessLog?.start()
+    }
+
+    /// Whether the client may leave the first byte to the server, or send something that is neither HTTP nor TLS. Not
+    /// to an intercepted site.
+    var mayBeBlind: Bool { if case .tunnel = route.verdict { true } else { false } }
+
+    /// Calls `silent` once the client has been silent for too long.
+    func start(silent: @escaping () -> Void) {
+        guard mayBeBlind else { return }
+        timer = services.loop.assumeIsolated().scheduleTask(in: services.configuration.tunnelSilence) {
+            self.timer = nil
+            self.isSilent = true
+            silent()
+        }
+    }
+
+    /// Nothing more comes from the client.
+    func inputEnded() { isSilent = true }
+
+    /// It is known what the tunnel carries.
+    func decided() {
+        timer?.cancel()
+        timer = nil
+    }
+
+    /// The tunnel carries requests to `site`. Each has a log entry of its own.
+    func carriesRequests(to site: Route) {
+        decided()
+        log(site: site.origin.description, .forward, site, status: 200)
+    }
+
+    /// The client is gone, or is sent away, without a decision.
+    func ended(status: Int = 200, reason: String) {
+        decided()
+        log(site: HostText.joined(route.origin.host, route.origin.port), .tunnel, nil, status: status, reason: reason)
+    }
+
+    private func log(
+        site: String, _ decision: AccessLog.Decision, _ route: Route?, status: Int, reason: String? = nil
+    ) {
+        guard let started, let accessLog = services.shared.accessLog else { return }
+        var outcome = AccessLog.Outcome()
+        outcome.status = status
+        outcome.reason = reason
+        accessLog.write(
+            started, of: session.process, method: "CONNECT", site: site, decision: decision, rule: route?.rule, outcome)
+    }
+}

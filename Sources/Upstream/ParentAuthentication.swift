@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whom a connection to a parent that forwards requests is authenticated for.
+package enum ParentAuthentication {
+    /// Nobody, or a handshake has not ended.
+    case none
+    /// The proxy has authenticated it to the parent, and nothing else has happened on it that concerns a client: it can
+    /// carry any request of the same user.
+    case shared
+    /// It serves one client only, for good: something behind the parent may know it as that client, or the parent no
+    /// longer accepts it.
+    case personal
+}
+
+extension OriginConnection {
+    /// The parent has accepted an answer of the proxy's, for all requests on the connection.
+    package func authenticatedToParent() {
+        if parentAuthentication == .none, forwarder != nil { parentAuthentication = .shared }
+    }
+
+    /// No other client may use the connection from now on.
+    package func becomesPersonal() { parentAuthentication = .personal }
+}
