@@ -15,13 +15,13 @@ import NIOCore
 /// another thread, it completes a task twice, or looks for one that it has forgotten.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     private var queue: DispatchQueue?
+    private var hasBegun = false
     private var transfer: URLSessionTransfer.Handle?
     /// The task was cancelled, or the client knows how the loading has ended. It gets no further call.
     private var hasEnded = false
     /// The client has received the response's head, and receives its body in pieces.
     private var isPassing = false
-    /// The task is suspended. What arrives meanwhile is delivered when it goes on.
-    private var isSuspended = false
+    /// What has arrived while the task was suspended, until ``startLoading()`` for its next resumption.
     private var held: [@Sendable (ProxiedLoading) -> Void] = []
 
     override class func canInit(with request: URLRequest) -> Bool {
@@ -30,8 +30,10 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
 
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
+    /// Called for each resumption of the task, on its queue.
     override func startLoading() {
-        guard !isSuspended else { return resume() }
+        guard !hasBegun else { return goOn() }
+        hasBegun = true
         let route = SessionRoutes.route(Number.value)
         do {
             let own = SessionTask(task)
@@ -66,11 +68,10 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     private func deliver(_ call: @escaping @Sendable (ProxiedLoading) -> Void) {
         // A task that is being cancelled gets its error from Foundation, and no other end before.
         guard !hasEnded, task?.state != .canceling else { return }
-        if isSuspended { held.append(call) } else { call(self) }
+        if task?.state == .suspended || !held.isEmpty { held.append(call) } else { call(self) }
     }
 
-    private func resume() {
-        isSuspended = false
+    private func goOn() {
         let held = held
         self.held = []
         for call in held { deliver(call) }
@@ -98,9 +99,10 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         send(message, along: route, inPieces: inPieces, by: .now() + route.settings.patience, redirects: 0)
     }
 
+    /// Also called for a suspension, which ``deliver(_:)`` sees by itself: while URLSession looks into its cache, this
+    /// call may come after ``startLoading()`` for the resumption that has followed.
     override func stopLoading() {
-        // A task that is suspended may go on already when this is called.
-        if let task, [.suspended, .running].contains(task.state) { return isSuspended = true }
+        if let task, [.suspended, .running].contains(task.state) { return }
         hasEnded = true
         held = []
         transfer?.cancel()

@@ -55,7 +55,7 @@ class CurlReceiver {
             return isSetUp
         }
         guard isReady, let handle = csn_curl_easy_init() else {
-            throw EnrollmentError(.unavailable, "libcurl cannot be loaded or initialised")
+            throw EnrollmentError(.unavailable, MissingLibrary.curl.detail, hint: MissingLibrary.curl.hint)
         }
         return handle
     }

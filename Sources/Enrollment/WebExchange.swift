@@ -25,6 +25,8 @@ package struct WebExchange: Sendable {
     package var responseBytes = 256 << 10
     /// Whether nobody is harmed if others read the exchange or answer it, so that it may be plain http.
     package var isPublic = false
+    /// Whether the response may be compressed. `responseBytes` counts what it is without that.
+    package var acceptsCompression = false
     /// The hops of its route; nil for those of ``ControlRoutes``.
     package var route: CurlRoute?
 
@@ -171,6 +173,9 @@ private struct WebHandle: ~Copyable {
             (CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2),
         ] {
             try set(csn_curl_set_long(handle, option, value))
+        }
+        if exchange.acceptsCompression {
+            try set(csn_curl_set_string(handle, CURLOPT_ACCEPT_ENCODING, "gzip, deflate"))
         }
         // libcurl loads no anchors of its own: ServerTLS verifies.
         try set(csn_curl_set_string(handle, CURLOPT_CAPATH, nil))

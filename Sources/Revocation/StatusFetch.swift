@@ -35,7 +35,7 @@ package struct StatusFetch: Sendable {
 
     package func run() -> Result<[UInt8], FetchFault> {
         guard Self.setUp(), let handle = csn_curl_easy_init() else {
-            return .failure(.failed("libcurl cannot be loaded or initialised"))
+            return .failure(.failed("\(MissingLibrary.curl.detail); \(MissingLibrary.curl.hint)"))
         }
         defer { csn_curl_easy_cleanup(handle) }
         let received = Received(self)

@@ -49,6 +49,12 @@ package struct SealedVault: Sendable {
             hasBackup: try storage.version(of: .backup) != nil)
     }
 
+    /// Decrypts the vault, if that needs no passphrase, and throws what is wrong with it or with its key.
+    package func check() throws(VaultError) {
+        guard try sealed().header.derivation.key == .file else { return }
+        _ = try snapshot { throw VaultError(.passphraseNeeded, "the vault needs a passphrase") }
+    }
+
     // MARK: Reading
 
     /// The stored vault and its header.

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `ca install` and `ca uninstall` killed at each of their changes to the folder of an NSS database.
-struct CAInstallCrashTests {
+@Suite(.waiting) struct CAInstallCrashTests {
     private let sandbox: Sandbox
     private let place = ".pki/nssdb"
 

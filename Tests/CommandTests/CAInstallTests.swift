@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `ca install`, `ca uninstall` and `ca rotate` on a terminal.
-struct CAInstallTests {
+@Suite(.waiting) struct CAInstallTests {
     private let sandbox: Sandbox
     private let database: String
 

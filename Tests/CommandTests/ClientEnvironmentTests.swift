@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// The variables, as the programs read them.
-struct ClientEnvironmentTests {
+@Suite(.waiting) struct ClientEnvironmentTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder("environment") }

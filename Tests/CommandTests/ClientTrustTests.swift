@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Unmodified programs run by `exec`, with a site whose certificate is trusted only through `exec`'s CA variables.
-struct ClientTrustTests {
+@Suite(.waiting) struct ClientTrustTests {
     private static let java = """
         import java.net.*; import java.net.http.*;
         public class Get { public static void main(String[] a) throws Exception {

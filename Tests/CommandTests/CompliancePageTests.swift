@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `countersign compliance remediate --user-agent embedded`, with a program in place of the window's.
-@Suite struct CompliancePageTests {
+@Suite(.waiting) struct CompliancePageTests {
     /// A sign-in whose service has a page that requires a password, with a CA that only the home trusts.
     private func bench(_ options: String) throws -> ComplianceBench {
         let bench = try ComplianceBench(["basic": "jdoe:canary-basic"], requires: false, isTLS: true)

@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// The three cases of conditional access with a protection policy, and `countersign compliance`.
-@Suite struct ComplianceTests {
+@Suite(.waiting) struct ComplianceTests {
     /// Case 1: the policy is on before the person enrols.
     @Test(arguments: [400, 200, 500])
     func aPolicyBeforeEnrolmentIsAppliedAndThenThereIsAToken(status: Int) throws {
@@ -222,19 +222,20 @@ import Testing
         let server = try bench.bench.serveWithPassphrase()
         let vault = try #require(VaultServer(of: Home(path: bench.bench.file("home"))))
         let wasShown = Mutex(false)
-        let operation = VaultOperation.remediateCompliance(
+        let operation = RemediateCompliance(
             name: "work", isSilent: false, languages: "en", seconds: 60)
         let result = try vault.perform(
-            operation, secret: nil,
-            report: { progress in
-                guard case .pageToOpen(let url) = progress else { return }
-                if opens {
-                    _ = try? Command.run(
-                        Tool.path("curl"), ["-q", "-sS", "--noproxy", "*", url], in: bench.bench.sandbox.folder)
-                }
-                wasShown.withLock { $0 = true }
-            }, pageEnd: { wasShown.withLock { $0 } ? .closed : nil })
-        guard case .compliance(let report) = result else { throw HarnessError("\(String(describing: result))") }
+            operation,
+            OperationDialogue(
+                report: { progress in
+                    guard case .pageToOpen(let url) = progress else { return }
+                    if opens {
+                        _ = try? Command.run(
+                            Tool.path("curl"), ["-q", "-sS", "--noproxy", "*", url], in: bench.bench.sandbox.folder)
+                    }
+                    wasShown.withLock { $0 = true }
+                }, pageEnd: { wasShown.withLock { $0 } ? .closed : nil }))
+        let report = try #require(result?.done)
         #expect(report.status == status, "\(server.errorOutput)")
         server.send(SIGTERM)
     }

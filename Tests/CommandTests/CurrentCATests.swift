@@ -6,7 +6,7 @@ import Testing
 
 /// The certificates that a running `serve` presents, as read by `openssl`, before and after a change to the list or the
 /// CA.
-struct CurrentCATests {
+@Suite(.waiting) struct CurrentCATests {
     private let sandbox: Sandbox
     private let origin: ChallengingOrigin
     private let site: String

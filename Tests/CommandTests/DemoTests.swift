@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The demo in a home that already has entries.
-struct DemoTests {
+@Suite(.waiting) struct DemoTests {
     @Test func demoDoesNotReplaceAnExistingCredential() throws {
         let sandbox = try Sandbox()
         try sandbox.succeed("credential", "set", "demo", "--user", "jdoe", "--password-stdin", input: "canary\n")

@@ -6,7 +6,7 @@ import Testing
 
 /// Providers that leave the sign-in to another server, which challenges. The proxy of the window answers it. One at a
 /// time, because each window needs up to five processes.
-@Suite(.serialized) struct EmbeddedChallengeTests {
+@Suite(.waiting, .serialized) struct EmbeddedChallengeTests {
     private static let password = "canary-sso"
     private let display: VirtualDisplay
 

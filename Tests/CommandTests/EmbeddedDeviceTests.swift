@@ -6,7 +6,7 @@ import Testing
 
 /// Device management in the sign-in's window: the real web view on a virtual display, and a server for device
 /// management whose pages are a script. One at a time, because each window needs up to five processes.
-@Suite(.serialized) struct EmbeddedDeviceTests {
+@Suite(.waiting, .serialized) struct EmbeddedDeviceTests {
     private static let token = ("X-Intune-AuthToken", "canary-install-token")
     private static let profile = MDMServer.Answer(
         200, type: "application/x-apple-aspen-config",
@@ -21,12 +21,12 @@ import Testing
 
     init() throws { display = try VirtualDisplay() }
 
-    /// A provider that sends the first requests to `first`, where MDM and OTHER are the servers' origins.
+    /// A provider that sends the first requests to `first`, where @MDM@ and @OTHER@ are the servers' origins.
     private func bench(
         _ mdm: MDMServer, first: [String], special: [String: any Sendable]? = [:]
     ) throws -> SignInSandbox {
         let first = first.map {
-            $0.replacingOccurrences(of: "MDM", with: mdm.origin).replacingOccurrences(of: "OTHER", with: mdm.other)
+            $0.replacingOccurrences(of: "@MDM@", with: mdm.origin).replacingOccurrences(of: "@OTHER@", with: mdm.other)
         }
         var own: [String: any Sendable] = ["redirect_uri": "com.example.app:/callback", "name": "work"]
         if let special {
@@ -56,12 +56,14 @@ import Testing
     @Test func thePagesOfferAProfileAndTheSignInEndsWithoutIt() throws {
         let mdm = try MDMServer([
             "/portal": [.page("Company portal", "<script>location = '/portal/done'</script>")],
-            "/portal/done": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/portal/done": [
+                .redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/install"), Self.token])
+            ],
             "/install": [.page("Install the profile", "<script>location = '/profile.mobileconfig'</script>")],
             "/profile.mobileconfig": [Self.profile],
         ])
         let bench = try bench(
-            mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"],
+            mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"],
             special: ["headers": ["X-Tenant": "corp"], "parameters": ["platform": "linux"]])
         let result = try enroll(bench)
         #expect(result.status == 1, "\(result.said)")
@@ -92,13 +94,13 @@ import Testing
         let file = try MadeProfile.write(
             "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
         let mdm = try MDMServer([
-            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/install"), Self.token])],
             "/install": [.page("Install", "<script>location = '/profile.mobileconfig'</script>")],
             "/profile.mobileconfig": [
                 MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
             ],
         ])
-        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"])
         let terminal = try PseudoTerminal(
             [
                 try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
@@ -120,15 +122,20 @@ import Testing
         let file = try MadeProfile.write(
             "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
         let mdm = try MDMServer([
-            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
-            // It goes on by itself.
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/install"), Self.token])],
+            // It goes on by itself, when the profile has been delivered also on a busy machine: going on earlier would
+            // cancel that.
             "/install": [
                 .page(
                     "Install",
                     """
                     <script>
-                    location = '/profile.mobileconfig'
-                    setTimeout(() => { location = 'msauth://profileInstalled' }, 500)
+                    const begin = performance.now()
+                    fetch('/profile.mobileconfig').then(response => response.text()).then(() => {
+                        const time = performance.now() - begin
+                        location = '/profile.mobileconfig'
+                        setTimeout(() => { location = 'msauth://profileInstalled' }, 2000 + 10 * time)
+                    })
                     </script>
                     """)
             ],
@@ -136,7 +143,7 @@ import Testing
                 MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
             ],
         ])
-        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"])
         let terminal = try PseudoTerminal(
             [
                 try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
@@ -167,13 +174,13 @@ import Testing
         let file = try MadeProfile.write(
             "corp", [MadeProfile.anchor(made.file("root.pem"), "example.root")], in: made)
         let mdm = try MDMServer([
-            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/install"), Self.token])],
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/install"), Self.token])],
             "/install": [.page("Install", "<script>location = '/profile.mobileconfig'</script>")],
             "/profile.mobileconfig": [
                 MDMServer.Answer(200, type: "application/x-apple-aspen-config", TextFile.text(file))
             ],
         ])
-        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"])
         let terminal = try PseudoTerminal(
             [
                 try Sandbox.executable, "enroll", bench.file("profile.json"), "--yes", "--user-agent", "embedded",
@@ -188,11 +195,11 @@ import Testing
     /// WebKit's would.
     @Test func theTokenDoesNotFollowARedirect() throws {
         let mdm = try MDMServer([
-            "/portal": [.redirect(to: "msauth://installProfile", [("x-install-url", "MDM/install"), Self.token])],
-            "/install": [.redirect(to: "MDM/next")], "/next": [.redirect(to: "OTHER/record")],
+            "/portal": [.redirect(to: "msauth://installProfile", [("x-install-url", "@MDM@/install"), Self.token])],
+            "/install": [.redirect(to: "@MDM@/next")], "/next": [.redirect(to: "@OTHER@/record")],
             "/record": [.page("Elsewhere", "<script>location = 'msauth://profileComplete'</script>")],
         ])
-        let bench = try bench(mdm, first: ["msauth://compliance?cpurl=MDM%2Fportal"])
+        let bench = try bench(mdm, first: ["msauth://compliance?cpurl=@MDM@%2Fportal"])
         let result = try enroll(bench)
         #expect(result.status == 0, "\(result.said)")
         #expect(mdm.requests("/install").map { $0.fields["x-intune-authtoken"] } == [Self.token.1])
@@ -210,20 +217,20 @@ import Testing
                 .page(
                     "Enrolment", "<p>A second window shows the profile.</p>",
                     [
-                        ("\(prefix)url", "MDM/install"), ("\(prefix)purpose", "download-profile"),
+                        ("\(prefix)url", "@MDM@/install"), ("\(prefix)purpose", "download-profile"),
                         ("\(prefix)include-headers", "true"), ("\(prefix)attach-headers", "\(prefix)token"),
                         ("\(prefix)token", "canary-handoff"),
                     ])
             ],
             "/install": [
                 MDMServer.Answer.redirect(
-                    to: "msauth://profile_download_complete?continueUrl=MDM%2Fcontinue&intuneDeviceId=device-1")
+                    to: "msauth://profile_download_complete?continueUrl=@MDM@%2Fcontinue&intuneDeviceId=device-1")
             ],
-            "/continue": [.redirect(to: "msauth://enroll?intuneRedirectUrl=MDM%2Fagain")],
+            "/continue": [.redirect(to: "msauth://enroll?intuneRedirectUrl=@MDM@%2Fagain")],
             "/again": [.redirect(to: "msauth://compliance_status?status=4")],
         ])
         let bench = try bench(
-            mdm, first: ["msauth://enroll?intuneRedirectUrl=MDM%2Fenroll&a=b"],
+            mdm, first: ["msauth://enroll?intuneRedirectUrl=@MDM@%2Fenroll&a=b"],
             special: ["handoff_hosts": [mdm.host]])
         let result = try enroll(bench)
         #expect(result.status == 0, "\(result.said)")
@@ -249,25 +256,26 @@ import Testing
                     "Enrolment", "",
                     [
                         ("Set-Cookie", "first=1; Secure; Path=/"), ("Set-Cookie", "gone=1; Secure; Path=/"),
-                        ("\(prefix)url", "MDM/check"), ("\(prefix)use-ephemeral-session", "false"),
+                        ("\(prefix)url", "@MDM@/check"), ("\(prefix)use-ephemeral-session", "false"),
                         ("\(prefix)include-headers", "true"), ("\(prefix)attach-headers", "\(prefix)token"),
                         ("\(prefix)token", "canary-handoff"),
                     ])
             ],
             "/check": [
                 .redirect(
-                    to: "MDM/done",
+                    to: "@MDM@/done",
                     [
                         ("Set-Cookie", "second=2; Secure; HttpOnly; Path=/"),
                         ("Set-Cookie", "gone=; Secure; Path=/; Max-Age=0"),
                     ])
             ],
-            "/done": [.redirect(to: "msauth://profile_download_complete?continueUrl=MDM%2Fcontinue")],
+            "/done": [.redirect(to: "msauth://profile_download_complete?continueUrl=@MDM@%2Fcontinue")],
             "/continue": [.redirect(to: "msauth://compliance_status?status=4")],
         ])
         let result = try enroll(
             bench(
-                mdm, first: ["msauth://enroll?intuneRedirectUrl=MDM%2Fenroll"], special: ["handoff_hosts": [mdm.host]]))
+                mdm, first: ["msauth://enroll?intuneRedirectUrl=@MDM@%2Fenroll"], special: ["handoff_hosts": [mdm.host]]
+            ))
         #expect(result.status == 0, "\(result.said)")
         func cookies(_ path: String) -> [[String]] {
             mdm.requests(path).map { ($0.fields["cookie"] ?? "").components(separatedBy: "; ").sorted() }
@@ -289,12 +297,12 @@ import Testing
             "<meta http-equiv=refresh content='0; url=TARGET'>",
         ])
     func aPageOpensThemInEveryWay(body: String) throws {
-        let target = "msauth://compliance?cpurl=MDM%2Fportal"
+        let target = "msauth://compliance?cpurl=@MDM@%2Fportal"
         let mdm = try MDMServer([
             "/start": [.page("Start", body.replacingOccurrences(of: "TARGET", with: target))],
             "/portal": [.redirect(to: "msauth://profileComplete")],
         ])
-        let result = try enroll(bench(mdm, first: ["MDM/start"]))
+        let result = try enroll(bench(mdm, first: ["@MDM@/start"]))
         #expect(result.status == 0, "\(result.said)")
         #expect(mdm.requests("/portal").count == 1, "\(result.said)")
     }
@@ -306,18 +314,18 @@ import Testing
                 .page(
                     "Start",
                     """
-                    <iframe src="msauth://wpj?username=a"></iframe><iframe src="MDM/frame"></iframe>
+                    <iframe src="msauth://wpj?username=a"></iframe><iframe src="@MDM@/frame"></iframe>
                     <object data="msauth://wpj?username=c"></object><embed src="msauth://wpj?username=d">
-                    <object data="MDM/object"></object>
-                    <iframe src="OTHER/frame"></iframe>
-                    <script>setTimeout(() => { location = 'msauth://compliance?cpurl=MDM%2Fportal' }, 1500)</script>
+                    <object data="@MDM@/object"></object>
+                    <iframe src="@OTHER@/frame"></iframe>
+                    <script>setTimeout(() => { location = 'msauth://compliance?cpurl=@MDM@%2Fportal' }, 1500)</script>
                     """)
             ],
             "/frame": [.redirect(to: "msauth://wpj?username=b")],
             "/object": [.redirect(to: "msauth://wpj?username=e")],
             "/portal": [.redirect(to: "msauth://profileComplete")],
         ])
-        let result = try enroll(bench(mdm, first: ["MDM/start"]))
+        let result = try enroll(bench(mdm, first: ["@MDM@/start"]))
         #expect(result.status == 0, "\(result.said)")
         let seen = try events(result)
         #expect(mdm.requests("/frame").count == 2 && !seen.contains("msauth://wpj"), "\(result.said)")
@@ -325,7 +333,7 @@ import Testing
 
     /// The headers of what the page loads besides do not count.
     @Test func partsOfAPageDoNotChangeItsHeaders() throws {
-        let wrong = [("X-Install-Url", "MDM/wrong"), ("X-Intune-AuthToken", "wrong")]
+        let wrong = [("X-Install-Url", "@MDM@/wrong"), ("X-Intune-AuthToken", "wrong")]
         let mdm = try MDMServer([
             "/portal": [
                 .page(
@@ -335,13 +343,13 @@ import Testing
                     <script>
                     onload = async () => { await fetch('/data'); location = 'msauth://installProfile' }
                     </script>
-                    """, [("X-Install-Url", "MDM/install"), Self.token])
+                    """, [("X-Install-Url", "@MDM@/install"), Self.token])
             ],
             "/part": [MDMServer.Answer(404, wrong)], "/frame": [.page("Frame", "", wrong)],
             "/data": [MDMServer.Answer(200, wrong, type: "text/plain", "x")],
             "/install": [.redirect(to: "msauth://profileInstalled")],
         ])
-        let result = try enroll(bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"]))
+        let result = try enroll(bench(mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"]))
         #expect(result.status == 0, "\(result.said)")
         #expect(mdm.requests("/frame").count == 1 && mdm.requests("/data").count == 1)
         #expect(mdm.requests("/install").map { $0.fields["x-intune-authtoken"] } == [Self.token.1])
@@ -356,7 +364,7 @@ import Testing
             ),
             ("msauth://enroll?cpurl=https%3A%2F%2Fevil.example%2F", "evil.example"),
             ("msauth://enroll?cpurl=http%3A%2F%2Fmdm.test.localhost%2F", "cpurl"),
-            ("msauth://enroll?cpurl=MDM%2Fa&cpurl=MDM%2Fb", "more than one"),
+            ("msauth://enroll?cpurl=@MDM@%2Fa&cpurl=@MDM@%2Fb", "more than one"),
             ("msauth://upgradeReg", "stronger registration"),
         ])
     func aHostilePageEndsTheSignIn(url: String, reason: String) throws {
@@ -371,10 +379,10 @@ import Testing
     /// 64 KiB in one field: the response itself is refused, or the field is left out; the token goes nowhere.
     @Test func aFieldOf64KiBDoesNotReachTheSecondWindow() throws {
         let mdm = try MDMServer([
-            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "MDM/LONG"), Self.token])],
+            "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/@LONG@"), Self.token])],
             "/install": [.redirect(to: "msauth://profileInstalled")],
         ])
-        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=MDM%2Fportal"])
+        let bench = try bench(mdm, first: ["msauth://enroll?cpurl=@MDM@%2Fportal"])
         let result = try bench.run(
             ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "15"],
             environment: display.windowEnvironment)
@@ -384,7 +392,7 @@ import Testing
 
     @Test func withoutTheSwitchNothingHappens() throws {
         let mdm = try MDMServer(["/portal": [.redirect(to: "msauth://profileComplete")]])
-        let enroll = "msauth://enroll?cpurl=MDM%2Fportal"
+        let enroll = "msauth://enroll?cpurl=@MDM@%2Fportal"
         let off = try bench(mdm, first: [enroll], special: nil)
         let refused = try off.run(
             ["enroll", "profile.json", "--yes", "--events", "--user-agent", "embedded", "--timeout", "10"],

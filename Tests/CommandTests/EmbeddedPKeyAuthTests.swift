@@ -6,7 +6,7 @@ import Testing
 
 /// A provider whose pages ask for this device's certificate, in the real web view. One at a time, because each window
 /// needs up to five processes.
-@Suite(.serialized) struct EmbeddedPKeyAuthTests {
+@Suite(.waiting, .serialized) struct EmbeddedPKeyAuthTests {
     private let display: VirtualDisplay
 
     init() throws { display = try VirtualDisplay() }

@@ -6,7 +6,7 @@ import Testing
 
 /// `countersign enroll --user-agent embedded` with the real web view, on a virtual display. One at a time, because each
 /// window needs up to five processes.
-@Suite(.serialized) struct EmbeddedSignInTests {
+@Suite(.waiting, .serialized) struct EmbeddedSignInTests {
     private static let scheme = "com.example.app:/callback"
     private let display: VirtualDisplay
 

@@ -7,7 +7,7 @@ import Testing
 /// The pages of Microsoft's sign-in enrol the device, and the identity broker of the machine goes on: the real web
 /// view, in a network of its own, and a stand-in for the broker on a private bus. One at a time, because each window
 /// needs up to five processes.
-@Suite(.serialized, .enabled(if: BrokerPage.isPossible, "unshare(1) cannot make a network here"))
+@Suite(.waiting, .serialized, .enabled(if: BrokerPage.isPossible, "unshare(1) cannot make a network here"))
 struct EmbeddedTransferTests {
     private static let enrolled = "msauth://in_app_enrollment_complete?status=success"
     private static let accounts: [String: any Sendable] = [

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// `certificate enroll` with a test server that issues certificates with openssl.
-struct EnrollTests {
+@Suite(.waiting) struct EnrollTests {
     @Test func enrolledCertificateVerifiesWithOpenSSL() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll()

@@ -9,7 +9,7 @@ import Foundation
 import Testing
 
 /// Enrolment and renewal of keys that stay in a token.
-struct EnrollTokenTests {
+@Suite(.waiting) struct EnrollTokenTests {
     private let place: EnrolledSandbox
     private let token: SoftToken
 

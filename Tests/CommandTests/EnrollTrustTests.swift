@@ -8,7 +8,7 @@ import Testing
 
 /// Trust at the first enrolment: what verifies the server (RFC 7030 §3.6), and what verifies the certificates that it
 /// issues (§4.1.3).
-struct EnrollTrustTests {
+@Suite(.waiting) struct EnrollTrustTests {
     @Test func fingerprintIsSufficient() throws {
         let place = try EnrolledSandbox()
         let result = try place.enroll("--fingerprint", try place.fingerprint("ca"))

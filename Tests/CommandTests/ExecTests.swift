@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Signals sent to `countersign exec`.
-struct ExecTests {
+@Suite(.waiting) struct ExecTests {
     private let sandbox: Sandbox
 
     init() throws { sandbox = try Sandbox() }

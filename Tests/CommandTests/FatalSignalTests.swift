@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A server that faults ends at once, also where the Swift runtime would print a backtrace of it.
-struct FatalSignalTests {
+@Suite(.waiting) struct FatalSignalTests {
     private static let signals = [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS]
     private static let backtracer = ["SWIFT_BACKTRACE": "enable=yes"]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignTestOrigin
 import Foundation
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @testable import CountersignCLI
 
 /// Every command that a message can name is one that the program understands, with all arguments that it needs.
-@Suite struct HintCommandTests {
+@Suite(.waiting) struct HintCommandTests {
     struct Hint: Hashable, CustomTestStringConvertible {
         let place: String
         /// As in the source, with its interpolations.
@@ -69,6 +70,72 @@ import Testing
         if code.contains("principal") { return "x@X.EXAMPLE" }
         if code.contains("server") { return "https://x.example" }
         return code == "secret" ? "--user x" : "x"
+    }
+
+    /// One of each kind, and of each form of its command.
+    static let remedies: [Remedy] = [
+        .addSite("http://printer.example plaintext=yes"), .addSite("proxy://proxy.example:8080 plaintext=yes"),
+        .changeLine(.permitPlaintext, line: "AllowedSites/work.sites:3"), .useHTTPS(host: "git.corp.example"),
+        .setCredential(name: Remedy.assumedName, .password(user: nil), replaces: false),
+        .setCredential(name: "corp", .password(user: "ACME\\j doe"), replaces: true),
+        .setCredential(name: "api", .token, replaces: true),
+        .setCredential(name: "batch", .principal("batch@CORP.EXAMPLE"), replaces: true),
+        .setCredential(name: "batch", .keys(principal: "batch@CORP.EXAMPLE"), replaces: true),
+        .permitRetry(name: "corp"), .permitRetry(name: nil), .unlockVault, .resume, .signIn(name: "work", scopes: nil),
+        .signIn(name: "work", scopes: []), .signIn(name: "work", scopes: ["https://api.example/read", "a'b"]),
+        .remediate(name: "work"), .completeWipe(name: "work"), .importIdentity(name: nil, replaces: false),
+        .importIdentity(name: "laptop", replaces: true), .renewIdentity(name: "laptop"),
+        .inspectIdentity(name: "laptop"), .listIdentities, .addTrustAnchor,
+        .allowCertificate(server: "git.corp.example:8443", fingerprint: "sha256:" + String(repeating: "a", count: 64)),
+        .obtainTicket, .clientObtainsToken(from: "https://auth.registry.example"),
+    ]
+
+    /// Fails to compile if a remedy has no example above.
+    private static func kind(_ remedy: Remedy) -> Int {
+        switch remedy {
+        case .addSite: 0
+        case .changeLine: 1
+        case .useHTTPS: 2
+        case .setCredential: 3
+        case .permitRetry: 4
+        case .unlockVault: 5
+        case .resume: 6
+        case .signIn: 7
+        case .remediate: 8
+        case .completeWipe: 9
+        case .importIdentity: 10
+        case .renewIdentity: 11
+        case .inspectIdentity: 12
+        case .listIdentities: 13
+        case .addTrustAnchor: 14
+        case .allowCertificate: 15
+        case .obtainTicket: 16
+        case .clientObtainsToken: 17
+        }
+    }
+
+    @Test func everyRemedyHasAnExample() {
+        #expect(Set(Self.remedies.map(Self.kind)) == Set(0...17))
+    }
+
+    /// The words are those that a shell passes on.
+    @Test(arguments: remedies) func theCommandOfARemedyCanBeRun(remedy: Remedy) throws {
+        guard let command = remedy.command else {
+            return #expect(!remedy.sentence.contains("`countersign"))
+        }
+        #expect(remedy.sentence.contains("`\(command)`"))
+        guard command != "kinit" else { return }
+        let words = try Command.run(
+            "/bin/sh", ["-c", "for word in \(command); do printf '%s\\n' \"$word\"; done"], environment: [:],
+            in: try TemporaryFolder("remedy"), seconds: 30
+        ).output.split(separator: "\n").map(String.init)
+        #expect(words.first == "countersign")
+        _ = try CountersignCommand.parseAsRoot(Array(words.dropFirst()))
+    }
+
+    @Test func aServersTextEndsNoCommand() {
+        let remedy = Remedy.signIn(name: "work", scopes: ["a`; rm -rf ~; `"])
+        #expect(remedy.sentence == "`countersign enroll work --scope 'a?; rm -rf ~; ?'` asks for it")
     }
 
     @Test func theSourcesNameCommands() {

@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignCLI
 
 /// Which descriptors a child gets.
-@Suite(.serialized) struct InheritedDescriptorsTests {
+@Suite(.waiting, .serialized) struct InheritedDescriptorsTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }

@@ -10,7 +10,7 @@ import Testing
 
 /// Replacing a list that needs several issuing certificates, in a process that strace kills at each call that writes,
 /// syncs or renames a file.
-struct InterceptionCrashTests {
+@Suite(.waiting) struct InterceptionCrashTests {
     private let sandbox: Sandbox
     private let home: Home
     private static let old = (0..<600).map { "old\($0).dept\($0 % 7).corp.example" }.sorted()

@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignCertificates
 @testable import Countersign
 
-struct InterceptionStoreTests {
+@Suite(.waiting) struct InterceptionStoreTests {
     private let folder: TemporaryFolder
     private let home: Home
     private let vault: OpenVault

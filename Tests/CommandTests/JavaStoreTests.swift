@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// The root in Java keystores, using keytool.
-final class JavaStoreTests: StoreBench {
+@Suite(.waiting) final class JavaStoreTests: StoreBench {
     /// A runtime's keystore with one anchor, created with `keytool`.
     private func makeKeystore(_ type: String, at path: String = "tree/usr/lib/jvm/one") throws -> String {
         let place = try folder.write("\(path)/lib/security/.keep", "")

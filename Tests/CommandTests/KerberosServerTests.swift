@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// Commands that use the vault which the running `serve` has open, with Kerberos tickets of their own.
-struct KerberosServerTests {
+@Suite(.waiting) struct KerberosServerTests {
     private static let passphrase = "canary-passphrase"
     private static let warning = """
         countersign: warning: `countersign serve` runs with another KRB5CCNAME, so this command opens the vault itself

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// The original files of an NSS database: restored byte for byte, but never over a change by another program.
-final class NSSOriginalsTests: StoreBench {
+@Suite(.waiting) final class NSSOriginalsTests: StoreBench {
     private let place = ".pki/nssdb"
 
     /// The names of the files of the database.

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// The root in the NSS databases of Firefox and Chromium, using certutil.
-final class NSSStoreTests: StoreBench {
+@Suite(.waiting) final class NSSStoreTests: StoreBench {
     @Test func rootIsAddedToAllDatabasesOfTheUser() throws {
         let places = [
             ".mozilla/firefox/abc.default", "snap/firefox/common/.mozilla/firefox/def.default",

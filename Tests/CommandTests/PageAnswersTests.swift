@@ -8,7 +8,7 @@ import Testing
 @testable import CountersignCLI
 
 /// The questions of a page on the terminal.
-@Suite struct PageAnswersTests {
+@Suite(.waiting) struct PageAnswersTests {
     private static let scheme = "com.example.app:/callback"
     private static let origin = "https://login.example"
 

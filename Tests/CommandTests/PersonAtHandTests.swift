@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-struct PersonAtHandTests {
+@Suite(.waiting) struct PersonAtHandTests {
     /// systemd sets the variable for a service, and programs that write elsewhere inherit it.
     @Test func theJournalsStreamIsToldFromOtherFiles() throws {
         let folder = try TemporaryFolder("journal")

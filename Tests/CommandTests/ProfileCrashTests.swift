@@ -6,7 +6,7 @@ import Testing
 
 /// `profile install` and `profile remove` that are killed, or find the disk full. The next command completes what they
 /// have begun, or there is nothing to complete.
-@Suite struct ProfileCrashTests {
+@Suite(.waiting) struct ProfileCrashTests {
     private let bench: ProfileSandbox
     private let file: String
     private let empty: HomeState

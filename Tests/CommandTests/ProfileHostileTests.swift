@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Profiles that are damaged, or that somebody has made to do harm.
-@Suite struct ProfileHostileTests {
+@Suite(.waiting) struct ProfileHostileTests {
     private let bench: ProfileSandbox
     private let before: HomeState
 

@@ -10,7 +10,7 @@ import Testing
 @testable import Countersign
 
 /// `countersign profile` with profiles that plistlib and openssl have made.
-@Suite struct ProfileTests {
+@Suite(.waiting) struct ProfileTests {
     private let bench: ProfileSandbox
 
     init() throws {
@@ -276,7 +276,7 @@ import Testing
 }
 
 /// Profiles that the pages of a sign-in deliver, as the vault's operations see them.
-@Suite struct ProfileOwnerTests {
+@Suite(.waiting) struct ProfileOwnerTests {
     private let bench: ProfileSandbox
     private let operations: VaultOperations
     private let empty: HomeState
@@ -290,7 +290,7 @@ import Testing
     }
 
     /// On a thread of its own: operations block until tasks of theirs are done.
-    private func perform(_ operation: VaultOperation, _ secret: Secret?) async throws {
+    private func perform(_ operation: some VaultOperation, _ secret: Secret?) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             DispatchQueue.global().async { [operations] in
                 continuation.resume(with: Result { _ = try operations.perform(operation, secret: secret) })
@@ -306,7 +306,7 @@ import Testing
             read, in: ProfilePlan.Surroundings(now: Int64(Date().timeIntervalSince1970)),
             password: { _ throws(CountersignError) in throw CountersignError(.refused, "nobody is asked") })
         let (new, keys) = try plan.new(skipsRefused: false, owner: .init(signIn: "work", isPending: true))
-        try await perform(.installProfile(new), keys)
+        try await perform(InstallProfile(new), keys)
     }
 
     private func storeSignIn() async throws {
@@ -315,7 +315,7 @@ import Testing
             issuer: "http://127.0.0.1:1", subject: "", account: "", scope: "", sites: [], signedIn: 1,
             expires: 4_000_000_000, formerIssuer: nil)
         let tokens = SignInTokens(access: Secret(utf8: "canary-access"), refresh: nil, identity: nil)
-        try await perform(.storeSignIn(new), tokens.encoded)
+        try await perform(StoreSignIn(new), tokens.encoded)
     }
 
     @Test func aProfileStaysWhileItsSignInGoesOn() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 /// Runs every command in the README in order, in a new home. Scripts/test checks `Scripts/run` and its output, because
 /// that builds.
-struct ReadmeTests {
+@Suite(.waiting) struct ReadmeTests {
     /// A command and the output lines that the README shows.
     private struct Step {
         let command: String

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Enrolments and refreshes that strace kills at each call that writes, renames, syncs or removes a file.
-struct RefreshCrashTests {
+@Suite(.waiting) struct RefreshCrashTests {
     /// `least` is the minimum number of writes, renames, syncs and removals in a complete run.
     @Test(arguments: [("rename", 7), ("fsync", 12), ("write", 5), ("unlink", 5), ("ftruncate", 1), ("pwrite64", 1)])
     func killedRefreshLeavesAWorkingIdentityAndTheNextContinues(call: String, least: Int) throws {

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Server faults during a refresh: the identity keeps working and the next refresh continues.
-struct RefreshFaultTests {
+@Suite(.waiting) struct RefreshFaultTests {
     private func enrolled() throws -> EnrolledSandbox {
         let place = try EnrolledSandbox()
         let result = try place.enroll()

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// The vault's contents when a replacement or a pending request is interrupted.
-struct RefreshSafetyTests {
+@Suite(.waiting) struct RefreshSafetyTests {
     private func enrolled(_ control: [String: any Sendable] = [:]) throws -> EnrolledSandbox {
         let place = try EnrolledSandbox(control)
         let result = try place.enroll()

@@ -8,7 +8,7 @@ import Foundation
 import Testing
 
 /// Identities with keys in a token, which locks itself after a few wrong PINs.
-struct RefreshTokenTests {
+@Suite(.waiting) struct RefreshTokenTests {
     private let sandbox: Sandbox
     private let token: SoftToken
 

@@ -8,7 +8,7 @@ import Testing
 
 /// `certificate refresh` every five days for 400 days, with a server that shares the clock (libfaketime) and is
 /// unavailable from each certificate's due date until the last fifteenth of its lifetime.
-struct RefreshWalkTests {
+@Suite(.waiting) struct RefreshWalkTests {
     private static let day: Int64 = 86_400
 
     @Test func aWorkingCertificateExistsAtEveryStep() throws {

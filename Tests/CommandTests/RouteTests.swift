@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// `--parent`, `route` and `explain` with real parents.
-@Suite struct RouteTests {
+@Suite(.waiting) struct RouteTests {
     private let sandbox: Sandbox
 
     init() throws {

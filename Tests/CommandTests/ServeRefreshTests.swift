@@ -9,7 +9,7 @@ import Testing
 
 /// `serve` with enrolled identities. The EST server is also the origin: it requests a client certificate and rejects
 /// revoked ones.
-struct ServeRefreshTests {
+@Suite(.waiting) struct ServeRefreshTests {
     /// A home with an identity enrolled for the server's site, and a running proxy.
     private final class Scene: Sendable {
         let place: EnrolledSandbox

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// `countersign serve` as a process: listening addresses, signals, reloads, the vault, systemd.
-struct ServeTests {
+@Suite(.waiting) struct ServeTests {
     private let sandbox: Sandbox
 
     init() throws {
@@ -294,7 +294,7 @@ struct ServeTests {
         let reply = try JSONDecoder().decode(ControlReply.self, from: Data(status))
         let address = server.output.split(separator: " ").last.map { $0.trimmingCharacters(in: .newlines) }
         var expected = ControlReply(isLocked: false, processIdentifier: server.pid, addresses: [try #require(address)])
-        expected.operations = VaultOperation.names
+        expected.operations = OperationTable.names
         expected.kerberos = KerberosEnvironment(try sandbox.environment(), folder: sandbox.folder.path)
         expected.knowsRoutes = true
         #expect(reply == expected)

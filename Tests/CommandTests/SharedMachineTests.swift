@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A home on a machine with other users.
-struct SharedMachineTests {
+@Suite(.waiting) struct SharedMachineTests {
     private static let list = "https://git.corp.example answer=basic\n"
 
     /// The checkout is a home. With umask 002, git creates its files with write permission for the user's group.

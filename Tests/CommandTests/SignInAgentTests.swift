@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// The ways in which a person gets to the provider's pages and back.
-@Suite struct SignInAgentTests {
+@Suite(.waiting) struct SignInAgentTests {
     /// Chromium without a display.
     private static let chromium = "#!/bin/sh\nexec /usr/bin/chromium --headless --no-sandbox --disable-gpu \"$@\"\n"
 

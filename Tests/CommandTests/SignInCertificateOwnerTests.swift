@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// The certificate of a sign-in belongs to that sign-in alone: its token enrols nothing else, and it ends with it.
-@Suite struct SignInCertificateOwnerTests {
+@Suite(.waiting) struct SignInCertificateOwnerTests {
     private typealias Bench = SignInCertificateBench
 
     // MARK: The token

@@ -10,7 +10,7 @@ import Testing
 @testable import Countersign
 
 /// `enroll` with a profile that names an EST service. The EST server is also the site that asks for the certificate.
-@Suite struct SignInCertificateTests {
+@Suite(.waiting) struct SignInCertificateTests {
     private typealias Bench = SignInCertificateBench
 
     // MARK: Success

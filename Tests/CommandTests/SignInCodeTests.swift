@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The QR code of a sign-in on another device.
-@Suite struct SignInCodeTests {
+@Suite(.waiting) struct SignInCodeTests {
     /// Runs a sign-in with a code on a terminal, and returns the terminal's lines.
     private func lines(
         _ bench: SignInSandbox, _ variables: [String: String] = ["TERM": "xterm", "LANG": "C.UTF-8"],

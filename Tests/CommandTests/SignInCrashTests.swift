@@ -10,7 +10,7 @@ import Testing
 @testable import Countersign
 
 /// `enroll` and `unenroll` that are killed or interrupted.
-@Suite struct SignInCrashTests {
+@Suite(.waiting) struct SignInCrashTests {
     private let bench: SignInSandbox
     private static let own = "own.corp.example credential=work answer=bearer"
     private static let passphrase = "canary-passphrase"

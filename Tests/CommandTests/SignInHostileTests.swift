@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Attacks on a sign-in and faults around it. Each is a clear error, and the earlier sign-in stays as it was.
-@Suite struct SignInHostileTests {
+@Suite(.waiting) struct SignInHostileTests {
     /// A sandbox in which somebody is signed in.
     private func signedIn(_ control: [String: any Sendable] = [:]) throws -> SignInSandbox {
         let bench = try SignInSandbox(control, profile: ["sites": ["https://api.corp.example"]])

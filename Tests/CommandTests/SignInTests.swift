@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `countersign enroll`, `status` and `unenroll` with a provider.
-@Suite struct SignInTests {
+@Suite(.waiting) struct SignInTests {
     @Test func aPersonIsSignedInWithTheBrowser() throws {
         let bench = try SignInSandbox(profile: [
             "sites": ["https://api.corp.example"], "parameters": ["acr_values": "persistent-cookie"],

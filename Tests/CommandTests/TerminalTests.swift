@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Prompts and `exec` on a terminal.
-struct TerminalTests {
+@Suite(.waiting) struct TerminalTests {
     private let sandbox: Sandbox
 
     init() throws { sandbox = try Sandbox() }

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The commands as a user sees them: runs each file in Transcripts with sh and the built executable in a new home.
-struct TranscriptTests {
+@Suite(.waiting) struct TranscriptTests {
     /// The prefix of every secret in the transcripts.
     private static let canary = "canary"
 

@@ -11,7 +11,7 @@ import Testing
 @testable import Countersign
 
 /// From a home's vault and anchors to the current policy.
-struct TrustExceptionTests {
+@Suite(.waiting) struct TrustExceptionTests {
     private let folder: TemporaryFolder
     private let home: Home
     private static let origin = Origin(scheme: .https, host: "printer.corp.example", port: 443)

@@ -6,7 +6,7 @@ import Testing
 
 /// What `exec` and `test` say about sites whose challenge was not answered, and what the access log says about
 /// credentials.
-struct UnansweredTests {
+@Suite(.waiting) struct UnansweredTests {
     private let sandbox: Sandbox
     private let origin: ChildProcess
     private let port: String
@@ -86,13 +86,14 @@ struct UnansweredTests {
         #expect(
             try exec("basic") == """
                 countersign: warning: \(site): credential "enrollment" was rejected: `countersign credential set \
-                --user USER` with the right password
+                --user jdoe` with the right password
 
                 """)
         #expect(
             try exec("basic") == """
                 countersign: warning: \(site): credential "enrollment" was rejected here and has not changed since: \
-                `countersign credential set --user USER` with the right password, or `countersign credential retry`
+                `countersign credential set --user jdoe` with the right password, or `countersign credential retry \
+                enrollment` permits an attempt
 
                 """)
         try enrol("secret")
@@ -165,6 +166,84 @@ struct UnansweredTests {
         #expect(try test("\(site)/open").rows["trust"] == "yes: the certificate verifies")
     }
 
+    // MARK: Clients that do not trust the CA
+
+    /// A listed site with https, whose certificate verifies.
+    private func interceptedSite() throws -> (site: String, origin: ChildProcess) {
+        let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
+        let site = "https://localhost:\(try origin.line(after: "port "))"
+        try sandbox.succeed("trust", "anchor", "add", Tool.fixture("origin-root.pem"))
+        try sandbox.succeed("sites", "add", site)
+        return (site, origin)
+    }
+
+    @Test func execSaysThatAProgramDoesNotTrustTheCA() throws {
+        let (site, origin) = try interceptedSite()
+        defer { withExtendedLifetime(origin) {} }
+        let other = Tool.fixture("client-a-root.pem")
+        let failed = try sandbox.sh("countersign exec -- curl -s --cacert \(other) \(site)/open")
+        #expect(failed.status == 60, "\(failed.said)")
+        #expect(
+            failed.error.contains(
+                " does not trust the local CA: it left the TLS handshake for \(site) with the alert unknown_ca\n"),
+            "\(failed.error)")
+        let trusting = try sandbox.sh("countersign exec -- curl -s \(site)/open")
+        #expect(trusting.status == 0 && !trusting.error.contains("CA"), "\(trusting.said)")
+    }
+
+    /// Programs that end at once may have no name any longer; this one goes on with its socket open.
+    @Test(arguments: [true, false])
+    func serveNamesTheProgramOnceAMinute(sendsAlert: Bool) throws {
+        let (site, origin) = try interceptedSite()
+        defer { withExtendedLifetime(origin) {} }
+        let server = try sandbox.serve()
+        let port = try server.line(after: "countersign: listening on 127.0.0.1:")
+        let place = site.dropFirst("https://".count)
+        let client = try ChildProcess(
+            try Tool.path("python3"),
+            [
+                "-c",
+                """
+                import socket, ssl, sys, time
+                kept = []
+                for attempt in range(3):
+                    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+                    kept.append(s.dup())
+                    s.sendall(b"CONNECT %s HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n" % sys.argv[2].encode())
+                    assert b" 200 " in s.recv(4096)
+                    if sys.argv[3] == "alert":
+                        try: ssl.create_default_context(cafile=sys.argv[4]).wrap_socket(s, server_hostname="localhost")
+                        except ssl.SSLError: pass
+                    else:
+                        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+                        hello = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+                        try: hello.do_handshake()
+                        except ssl.SSLWantReadError: s.sendall(outgoing.read())
+                        s.recv(1)
+                        s.shutdown(socket.SHUT_WR)
+                print("done", flush=True)
+                time.sleep(60)
+                """, port, String(place), sendsAlert ? "alert" : "end", Tool.fixture("client-a-root.pem"),
+            ], capture: sandbox.folder.file("client"))
+        let sentence =
+            "python3 (pid \(client.pid)) "
+            + (sendsAlert
+                ? "does not trust the local CA: it left the TLS handshake for \(site) with the alert unknown_ca"
+                : "left the TLS handshake for \(site) without an alert; it may not trust the local CA")
+        let logged: Bool? = poll(seconds: 20) { server.errorOutput.contains(sentence) ? true : nil }
+        #expect(logged == true, "\(server.errorOutput)\(client.errorOutput)")
+        #expect(server.errorOutput.contains("`countersign ca install`"))
+        // After the two other handshakes.
+        _ = try client.line(after: "don")
+        server.send(SIGTERM)
+        #expect(server.waitForExit(seconds: 15) == 0)
+        #expect(
+            server.errorOutput.components(separatedBy: "left the TLS handshake").count == 2, "\(server.errorOutput)")
+        client.send(SIGKILL)
+    }
+
+    // MARK: Tunnels
+
     /// The challenge of a site in a tunnel is not visible to the proxy.
     @Test func execNamesTunnelsOnlyIfTheCommandFailed() throws {
         let origin = try Self.origin(sandbox, ["origin-ec.pem", "origin-ec.key.pem"])
@@ -198,7 +277,7 @@ struct UnansweredTests {
         #expect(found.rows["permitted"] == "yes: basic")
         #expect(found.rows["credential"] == "yes: \"enrollment\"")
         #expect(found.rows["answered"] == "basic with \"enrollment\": rejected")
-        #expect(found.rows["next"] == "`countersign credential set --user USER` with the right password")
+        #expect(found.rows["next"] == "`countersign credential set --user jdoe` with the right password")
         try enrol("secret")
         found = try test("\(site)/basic")
         #expect(found.status == 0)

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The systemd units in Scripts.
-struct UnitFileTests {
+@Suite(.waiting) struct UnitFileTests {
     private static let names = ["countersign-refresh.service", "countersign-refresh.timer", "countersign.service"]
     private static let installed = "/usr/local/bin/countersign"
 

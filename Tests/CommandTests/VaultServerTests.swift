@@ -11,7 +11,7 @@ import Testing
 @testable import Countersign
 
 /// Commands that use the vault which the running `serve` has open. They have neither a terminal nor the passphrase.
-struct VaultServerTests {
+@Suite(.waiting) struct VaultServerTests {
     private let sandbox: Sandbox
     private static let passphrase = "canary-passphrase"
     private static let needsPassphrase = """
@@ -308,7 +308,7 @@ struct VaultServerTests {
     // MARK: The socket
 
     /// Every operation, with values that exist, so that whatever the server could reveal is asked for.
-    private var everyOperation: [(VaultOperation, Secret?)] {
+    private var everyOperation: [(any VaultOperation, Secret?)] {
         get throws {
             let key = try String(contentsOfFile: "\(Tool.repository)/Certs/dev/pki/client-a.key.pem", encoding: .utf8)
             let chain = try ClientPKI.chain()
@@ -328,53 +328,62 @@ struct VaultServerTests {
             var shared = SharedSession(key: SharedSession.Key(group: "corp", host: "login.example"))
             shared.apply(.set(cookie))
             let session = (listed: ListedSession(shared), values: SessionValues.encoded([cookie]))
-            let leaf = try Certificate(der: Array(try #require(chain.first)))
+            let leaf = try #require(chain.first)
             var profile = NewProfile(
                 record: ProfileRecord(
                     identifier: "example.corp", name: "Corp", organization: "", signer: nil, installed: 1))
             profile.record.identities = [
                 .init(name: "profiled", leafSHA256: leaf.sha256Fingerprint, isBrought: true)
             ]
-            profile.chains = [chain]
+            profile.chains = [chain.map { Data($0.der) }]
             let profileKeys = ProfileKeys.encoded([try ClientPKI.pkcs8(ofPEM: key)])
             return [
-                (.listNames, nil), (.listCredentials, nil),
-                (.setCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
-                (.setToken(name: "token"), Secret(utf8: "canary-token")),
+                (ListNames(), nil), (ListCredentials(), nil),
+                (SetCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
+                (SetToken(name: "token"), Secret(utf8: "canary-token")),
                 (
-                    .setPrincipal(name: "principal", principal: "jdoe@CORP.EXAMPLE", hasKeys: false),
+                    SetPrincipal(name: "principal", principal: "jdoe@CORP.EXAMPLE", hasKeys: false),
                     Secret(utf8: "canary-socket")
                 ),
-                (.listTrustExceptions, nil),
+                (ListTrustExceptions(), nil),
                 (
-                    .addTrustException(
+                    AddTrustException(
                         .init(
                             host: "a.example", port: 443, leafSHA256: [UInt8](repeating: 1, count: 32), until: nil,
                             answers: true, made: 1)), nil
                 ),
-                (.removeTrustExceptions(host: "a.example", port: 443), nil),
-                (.importIdentity(name: "socket", chain: chain, replaces: true), try ClientPKI.pkcs8(ofPEM: key)),
-                (.listIdentities, nil), (.showIdentity(name: "socket"), nil), (.listRenewalStates(name: nil), nil),
-                (.repairIdentity(name: "socket"), nil),
-                (.refreshIdentity(name: "socket", options: IdentityRenewal.Options()), nil),
-                (.checkEnrollment(name: "est", replaces: false), nil), (.enrollIdentity(enrollment), nil),
-                (.checkSignIn(name: "signed-in", sites: [], obtainsCertificate: nil), nil),
-                (.storeSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
-                (.listSignIns, nil),
-                (.remediateCompliance(name: "signed-in", isSilent: true, languages: "en", seconds: 1), nil),
-                (.removeSignIn(name: "signed-in"), nil),
-                (.storeSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
-                (.wipe(name: "signed-in"), nil),
-                (.storeSession(session.listed, replaces: false), session.values), (.listSessions, nil),
-                (.clearSessions(group: "corp", host: nil), nil),
-                (.installProfile(profile), profileKeys), (.listProfiles, nil),
-                (.removeProfile(identifier: "example.corp"), nil),
-                (.runProxy(spoolBytes: 0), nil),
-                (.ensureAuthority, nil), (.rotateAuthority, nil), (.report(.explain(url: "https://localhost:1")), nil),
-                (.report(.test(url: "https://localhost:1")), nil), (.removeIdentity(name: "socket"), nil),
-                (.removeCredential(name: "socket"), nil), (.removeCredential(name: "token"), nil),
+                (RemoveTrustExceptions(host: "a.example", port: 443), nil),
+                (ImportIdentity(name: "socket", chain: chain, replaces: true), try ClientPKI.pkcs8(ofPEM: key)),
+                (ListIdentities(), nil), (ShowIdentity(name: "socket"), nil), (ListRenewalStates(), nil),
+                (RepairIdentity(name: "socket"), nil),
+                (RefreshIdentity(name: "socket", options: IdentityRenewal.Options()), nil),
+                (CheckEnrollment(name: "est", replaces: false), nil), (EnrollIdentity(enrollment), nil),
+                (CheckSignIn(name: "signed-in", sites: [], obtainsCertificate: false), nil),
+                (StoreSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
+                (ListSignIns(), nil),
+                (RemediateCompliance(name: "signed-in", isSilent: true, languages: "en", seconds: 1), nil),
+                (RemoveSignIn(name: "signed-in"), nil),
+                (StoreSignIn(signIn), SignInTokens(access: canary, refresh: canary, identity: canary).encoded),
+                (WipeSignIn(name: "signed-in"), nil),
+                (StoreSession(session.listed, replaces: false), session.values), (ListSessions(), nil),
+                (ClearSessions(group: "corp", host: nil), nil),
+                (InstallProfile(profile), profileKeys), (ListProfiles(), nil),
+                (RemoveProfile(identifier: "example.corp"), nil),
+                (RunProxy(spoolBytes: 0), nil),
+                (EnsureAuthority(), nil), (RotateAuthority(), nil),
+                (ReportPolicy(.explain(url: "https://localhost:1")), nil),
+                (ReportPolicy(.test(url: "https://localhost:1")), nil), (RemoveIdentity(name: "socket"), nil),
+                (RemoveCredential(name: "socket"), nil), (RemoveCredential(name: "token"), nil),
             ]
         }
+    }
+
+    /// The reply without the result, which must be one of the operation.
+    private static func kind<Operation: VaultOperation>(
+        of line: [UInt8], from operation: Operation
+    ) throws -> OperationReply<Done> {
+        _ = try JSONDecoder().decode(OperationReply<Operation.Result>.self, from: Data(line))
+        return try JSONDecoder().decode(OperationReply<Done>.self, from: Data(line))
     }
 
     @Test
@@ -384,22 +393,22 @@ struct VaultServerTests {
         // The CA and an identity with secrets that only the vault has.
         try sandbox.succeed("ca", "rotate", "--yes")
         let operations = try everyOperation
-        #expect(Set(operations.map(\.0.name)) == Set(VaultOperation.names))
+        #expect(Set(operations.map { type(of: $0.0).name }) == Set(OperationTable.names))
         var received: [UInt8] = []
         var results = 0
         for (operation, secret) in operations {
             let connection = try client()
             try #require(connection.send(.perform(operation), secret))
-            while connection.waitForInput(seconds: 60), case .line(let line) = connection.receiveLine() {
+            reading: while connection.waitForInput(seconds: 60), case .line(let line) = connection.receiveLine() {
                 received += line
-                let reply = try JSONDecoder().decode(OperationReply.self, from: Data(line))
-                if case .progress = reply { continue }
-                if case .opened = reply {
-                    connection.endSending()
-                    continue
+                switch try Self.kind(of: line, from: operation) {
+                case .progress: continue
+                case .opened: connection.endSending()
+                case .finished:
+                    results += 1
+                    break reading
+                default: break reading
                 }
-                if case .finished = reply { results += 1 }
-                break
             }
         }
         // Those that need an EST server or a compliance service fail.
@@ -450,7 +459,7 @@ struct VaultServerTests {
         #expect(try answer(to: [0xFF, 0xFE, 0]) == unknown)
         // A secret that ends early is not stored.
         let connection = try client()
-        connection.send(ControlMessage(.perform(.setCredential(name: "cut", user: "x")), secretBytes: 20))
+        connection.send(ControlMessage(.perform(SetCredential(name: "cut", user: "x")), secretBytes: 20))
         connection.endSending()
         #expect(connection.receiveLine() == .nothing)
         #expect(try !sandbox.succeed("credential", "list").contains("cut"))
@@ -464,13 +473,13 @@ struct VaultServerTests {
         defer { server.send(SIGTERM) }
         let vaultServer = try #require(VaultServer(of: Home(path: sandbox.home)))
         let key = try ClientPKI.pkcs8(ofPEM: nil)
-        for (operation, secret): (VaultOperation, Secret?) in [
-            (.importIdentity(name: name, chain: try ClientPKI.chain(), replaces: true), key),
-            (.removeIdentity(name: name), nil), (.showIdentity(name: name), nil),
-            (.setCredential(name: name, user: "x"), Secret(utf8: "canary")),
+        for (operation, secret): (any VaultOperation, Secret?) in [
+            (ImportIdentity(name: name, chain: try ClientPKI.chain(), replaces: true), key),
+            (RemoveIdentity(name: name), nil), (ShowIdentity(name: name), nil),
+            (SetCredential(name: name, user: "x"), Secret(utf8: "canary")),
         ] {
             #expect(throws: ServerRefusal.self) {
-                _ = try vaultServer.perform(operation, secret: secret, report: { _ in })
+                _ = try vaultServer.perform(operation, secret: secret)
             }
         }
     }
@@ -504,12 +513,9 @@ struct VaultServerTests {
 private enum ClientPKI {
     private static let folder = "\(Tool.repository)/Certs/dev/pki"
 
-    static func chain() throws -> [Data] {
+    static func chain() throws -> [Certificate] {
         let pem = try String(contentsOfFile: "\(folder)/client-a.pem", encoding: .utf8)
-        return pem.components(separatedBy: "-----BEGIN CERTIFICATE-----\n").dropFirst().compactMap { block in
-            let text = block.components(separatedBy: "-----END").first ?? ""
-            return Data(base64Encoded: text.replacingOccurrences(of: "\n", with: ""))
-        }
+        return try IdentityFile.readCertificates(Array(pem.utf8))
     }
 
     /// PKCS#8 in PEM has the DER that the operation takes.

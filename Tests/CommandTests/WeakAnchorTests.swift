@@ -3,7 +3,7 @@
 import CountersignTestOrigin
 import Testing
 
-struct WeakAnchorTests {
+@Suite(.waiting) struct WeakAnchorTests {
     @Test func aWeakAnchorIsReportedWhenItIsLoaded() throws {
         let sandbox = try Sandbox()
         let made = try sandbox.sh(

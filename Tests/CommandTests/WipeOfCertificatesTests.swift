@@ -7,7 +7,7 @@ import Testing
 
 /// `countersign wipe` of an enrolment that has brought a certificate, and a configuration profile with anchors and an
 /// identity.
-@Suite struct WipeOfCertificatesTests {
+@Suite(.waiting) struct WipeOfCertificatesTests {
     private let bench: SignInCertificateBench
     private let profiles: ProfileSandbox
     private let file: String

@@ -10,7 +10,7 @@ import Testing
 @testable import Countersign
 
 /// `countersign wipe`, also when it is killed.
-@Suite struct WipeTests {
+@Suite(.waiting) struct WipeTests {
     private let bench: ComplianceBench
     private var place: SignInSandbox { bench.bench }
 

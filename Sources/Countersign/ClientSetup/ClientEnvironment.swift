@@ -11,6 +11,10 @@ import CountersignAddresses
 /// | `ws_proxy`, `wss_proxy` | WebSocket clients: curl, Python's websockets | curl(1); websockets, "Proxies" |
 /// | `PIP_PROXY` | pip, before pip.conf | pip, "Configuration" |
 /// | `CARGO_HTTP_PROXY` | Cargo, before its configuration and git's | cargo, http.proxy |
+/// | `npm_config_proxy`, `npm_config_https_proxy` | npm, pnpm and yarn 1, before .npmrc | npm, "config" |
+/// | `npm_config_noproxy` | the same; npm ignores an empty value, so this one fits no host | npm, "config" |
+/// | `YARN_HTTP_PROXY`, `YARN_HTTPS_PROXY` | yarn 2 and later, which reads no other variable | yarn, .yarnrc.yml |
+/// | `PERL_LWP_ENV_PROXY` | Perl's LWP, to enable `https_proxy` | LWP::UserAgent(3pm) |
 /// | `GIT_CONFIG_COUNT` and its keys | git, before `http.proxy` of its configuration files | git-config(1) |
 /// | `SSL_CERT_FILE` | OpenSSL and its users: Python, Ruby, PHP, .NET | SSL_CTX_load_verify_locations(3) |
 /// | | Go | crypto/x509, root_unix.go |
@@ -20,6 +24,12 @@ import CountersignAddresses
 /// | `REQUESTS_CA_BUNDLE` | Python's requests; poetry, conda | requests, "SSL Cert Verification" |
 /// | `PIP_CERT` | pip | pip, --cert |
 /// | `NODE_EXTRA_CA_CERTS` | Node, npm, yarn | node(1) |
+/// | `npm_config_cafile` | npm, pnpm and yarn 1, before .npmrc | npm, "config" |
+/// | `YARN_HTTPS_CA_FILE_PATH` | yarn 2 and later | yarn, .yarnrc.yml |
+/// | `CONDA_SSL_VERIFY` | conda, before .condarc | conda, ssl_verify |
+/// | `PERL_LWP_SSL_CA_FILE` | Perl's LWP | LWP::UserAgent(3pm) |
+/// | `HTTPLIB2_CA_CERTS` | Python's httplib2 | httplib2, certs.py |
+/// | `HEX_CACERTS_PATH` | Elixir's and Erlang's packages | hex, "mix hex.config" |
 /// | `DENO_CERT` | Deno | deno, "Environment variables" |
 /// | `CARGO_HTTP_CAINFO` | Cargo | cargo, http.cainfo |
 /// | `AWS_CA_BUNDLE` | the AWS command line and SDKs | AWS, ca_bundle |
@@ -29,9 +39,11 @@ import CountersignAddresses
 /// | `NODE_USE_ENV_PROXY` | Node 24 and later, to enable `https_proxy` | node(1) |
 /// | `JAVA_TOOL_OPTIONS` | Java | ``JavaOptions`` |
 /// | `WGETRC`, `CURL_HOME`, `APT_CONFIG` | wget, curl, apt | ``ClientFiles`` |
+/// | `PHP_INI_SCAN_DIR`, `HGRCPATH` | PHP, Mercurial | ``ClientFiles`` |
 ///
 /// Node before version 24 (22.21) reads no variable for a proxy. The proxies of git's configuration that are for one
-/// URL or one remote (`http.<url>.proxy`, `remote.<name>.proxy`) take precedence over this one.
+/// URL or one remote (`http.<url>.proxy`, `remote.<name>.proxy`) take precedence over this one. Subversion reads no
+/// variable at all (``SubversionOptions``).
 package struct ClientEnvironment: Equatable, Sendable {
     /// In the order in which they are printed.
     package let set: [(name: String, value: String)]
@@ -44,12 +56,17 @@ package struct ClientEnvironment: Equatable, Sendable {
     /// The variables that name the proxy. `http_proxy` in lower case only: see ``unset``.
     static let proxyNames = [
         "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "ws_proxy", "WS_PROXY", "wss_proxy",
-        "WSS_PROXY", "PIP_PROXY", "CARGO_HTTP_PROXY",
+        "WSS_PROXY", "PIP_PROXY", "CARGO_HTTP_PROXY", "npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY",
+        "YARN_HTTPS_PROXY",
     ]
     private static let anchorNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
         "DENO_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
-        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE", "npm_config_cafile", "YARN_HTTPS_CA_FILE_PATH",
+        "CONDA_SSL_VERIFY", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "HEX_CACERTS_PATH",
+    ]
+    private static let switches = [
+        ("NODE_USE_ENV_PROXY", "1"), ("npm_config_noproxy", ".invalid"), ("PERL_LWP_ENV_PROXY", "1"),
     ]
 
     /// The proxy's address for clients.
@@ -82,7 +99,7 @@ package struct ClientEnvironment: Equatable, Sendable {
             after: inherited[JavaOptions.variable])
         let settings =
             Self.proxyNames.map { ($0, proxy.url) } + Self.anchorNames.map { ($0, bundlePath) }
-            + [("NODE_USE_ENV_PROXY", "1"), (JavaOptions.variable, java.text)] + files
+            + Self.switches + [(JavaOptions.variable, java.text)] + files
         let replaced = ReplacedSettings(
             inherited, names: settings.map(\.0).filter { $0 != JavaOptions.variable } + Self.unset)
         let git = GitSettings(proxy: proxy.url, after: inherited, replacesOwn: replaced.isRepeated)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import Glibc
 
 /// Configuration files for programs that prefer a proxy of their own configuration to the environment, or that read no
@@ -10,6 +11,8 @@ import Glibc
 /// | wget | `WGETRC` | `~/.wgetrc`; `/etc/wgetrc` is still read before it | wget(1) |
 /// | curl | `CURL_HOME` | `~/.curlrc`, only if there is one; without its `preproxy` | curl(1), --config |
 /// | apt | `APT_CONFIG` | `/etc/apt/apt.conf`, which is read last | apt.conf(5) |
+/// | PHP | `PHP_INI_SCAN_DIR` | nothing: it is read last. PHP's curl reads no variable for anchors | PHP, "php.ini" |
+/// | Mercurial | `HGRCPATH` | nothing: it is read last. Only if there is another one | hg(1), "Files" |
 ///
 /// The folder has mode 0700. Root's is below `/run`, with mode 0755, because apt reads its trust anchors as another
 /// user; the files that may contain a token have mode 0600.
@@ -59,6 +62,15 @@ package struct ClientFiles: Sendable {
         if access("/etc/apt", F_OK) == 0 {
             try variables.append(("APT_CONFIG", writeApt(proxy, bundlePath, previous: variable("APT_CONFIG"))))
         }
+
+        try write("php.ini", Self.php(bundlePath))
+        variables.append(("PHP_INI_SCAN_DIR", "\(variable("PHP_INI_SCAN_DIR") ?? ""):\(folder)"))
+
+        let mercurial = Self.mercurialFiles(user, variable)
+        if mercurial.contains(where: { access($0, F_OK) == 0 }) {
+            try write("hgrc", Self.mercurial(proxy, bundlePath))
+            variables.append(("HGRCPATH", (mercurial + ["\(folder)/hgrc"]).joined(separator: ":")))
+        }
         return variables
     }
 
@@ -68,7 +80,7 @@ package struct ClientFiles: Sendable {
         _ = rmdir(folder)
     }
 
-    private static let names = ["wgetrc", ".curlrc", "apt.conf", "apt-main.conf", "ca.pem"]
+    private static let names = ["wgetrc", ".curlrc", "apt.conf", "apt-main.conf", "ca.pem", "php.ini", "hgrc"]
 
     private func write(_ name: String, _ text: String) throws(CountersignError) {
         try HomeFile(path: "\(folder)/\(name)").replace(with: Array(text.utf8), mode: 0o600, isDurable: false)
@@ -115,6 +127,30 @@ package struct ClientFiles: Sendable {
         }
         var lines = ["proxy = \(quoted(proxy.url))", "noproxy = \"\"", "cacert = \(quoted(bundle))"]
         if let token = proxy.token { lines.append("proxy-user = \(quoted("countersign:\(token)"))") }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    /// PHP's own streams read `SSL_CERT_FILE` too, unless its configuration names other anchors.
+    private static func php(_ bundle: String) -> String {
+        let quoted = "\"" + bundle.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        return "curl.cainfo = \(quoted)\nopenssl.cafile = \(quoted)\n"
+    }
+
+    /// The files and folders that Mercurial reads without the variable, in its order, which the variable replaces. The
+    /// first has the merge tools that it knows.
+    private static func mercurialFiles(_ user: String, _ variable: (String) -> String?) -> [String] {
+        if let own = variable("HGRCPATH") { return own.split(separator: ":").map(String.init) }
+        let settings = variable("XDG_CONFIG_HOME") ?? "\(user)/.config"
+        let known = "/usr/lib/python3/dist-packages/mercurial/defaultrc/mergetools.rc"
+        return (access(known, R_OK) == 0 ? [known] : [])
+            + ["/etc/mercurial/hgrc", "/etc/mercurial/hgrc.d"]
+            + (user.isEmpty ? [] : ["\(user)/.hgrc", "\(settings)/hg/hgrc"])
+    }
+
+    private static func mercurial(_ proxy: ClientEnvironment.Proxy, _ bundle: String) -> String {
+        var lines = ["[http_proxy]", "host = \(HostText.joined(proxy.host, proxy.port))", "no =", "always = True"]
+        if let token = proxy.token { lines += ["user = countersign", "passwd = \(token)"] }
+        lines += ["[web]", "cacerts = \(bundle)"]
         return lines.map { $0 + "\n" }.joined()
     }
 

@@ -83,7 +83,7 @@ extension ComplianceKeeper {
                     let deadline = service.flatMap { newest.deadline(in: contents, $0) }
                     return newest.identifier == record.identifier && deadline.map { time >= $0.end } ?? false
                 }, dialogue)
-            guard case .signedOut(let done) = result else {
+            guard let done = result.done else {
                 let reason = "the device was confirmed to comply, or the sign-in has changed"
                 logger.notice("\"\(name)\" is not wiped: \(reason) meanwhile")
                 return "\(reason) meanwhile"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignVault
@@ -106,7 +107,7 @@ extension ComplianceRecord {
         let text = title.hasSuffix(".") ? "\(title) \(message)" : "\(title). \(message)"
         let open = page.isEmpty || page.utf8.count > Self.reasonPageLimit ? "" : "open \(page) or "
         return "the device does not comply with the policy of \"\(name)\" (\(status)): \(Self.short(text)) "
-            + "To continue, \(open)run `countersign compliance remediate \(name)`"
+            + "To continue, \(open)run \(Remedy.remediate(name: name).sentence)"
     }
 }
 
@@ -119,19 +120,22 @@ extension VaultContents {
     }
 
     /// Why the credential and session of these sign-ins are not used, although the vault has them.
-    var withheld: [String: String] {
+    var withheld: [String: Refusal] {
         guard !compliance.isEmpty || !wipes.isEmpty else { return [:] }
-        var reasons: [String: String] = [:]
-        for record in compliance.values { reasons[record.name] = record.reason }
+        var reasons: [String: Refusal] = [:]
+        for record in compliance.values {
+            reasons[record.name] = record.reason.map { Refusal(.notCompliant(record.name), $0) }
+        }
         for wipe in wipes.values where signIns[wipe.name].map({ $0.identifier == wipe.identifier }) ?? true {
-            reasons[wipe.name] = "\"\(wipe.name)\" is being wiped; `countersign wipe \(wipe.name)` completes that"
+            reasons[wipe.name] = Refusal(
+                .wiped(wipe.name), "\"\(wipe.name)\" is being wiped", .completeWipe(name: wipe.name))
         }
         return reasons
     }
 
     /// The same of identities, by their names: a sign-in has brought them, itself or with a configuration profile. A
     /// person's own identity with the name of a sign-in is used.
-    var withheldIdentities: [String: String] {
+    var withheldIdentities: [String: Refusal] {
         let withheld = withheld
         guard !withheld.isEmpty else { return [:] }
         var reasons = withheld.filter { signIns[$0.key].map(ownsCertificate) ?? false }

@@ -11,16 +11,16 @@ extension VaultOperations {
     /// token. Pages are opened by whoever receives the progress, unless it `isSilent`.
     func remediate(
         _ name: String, isSilent: Bool, languages: String, seconds: Int64, _ dialogue: OperationDialogue
-    ) throws -> VaultResult {
+    ) throws -> Named<ComplianceReport> {
         guard let vault, let record = vault.contents.signIns[name] else {
-            return .removed(count: 0, known: Set((vault?.contents.signIns ?? [:]).keys))
+            return .unknown(known: signInNames)
         }
         let outcome = try ask(for: record, in: vault, isSilent: isSilent, languages, seconds, dialogue)
         guard outcome.status == .compliant else {
             try note(outcome, of: record, isRefused: outcome.status == .notCompliant)
-            return .compliance(ComplianceReport(outcome))
+            return .done(ComplianceReport(outcome))
         }
-        return .compliance(try renewToken(of: record, after: outcome))
+        return .done(try renewToken(of: record, after: outcome))
     }
 
     /// Asks silently whether the device complies: the service, and if only a person could tell it, the provider, whose

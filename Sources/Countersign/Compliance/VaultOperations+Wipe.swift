@@ -10,15 +10,15 @@ import CountersignVault
 // removed by the last step.
 
 extension VaultOperations {
-    /// Returns `signedOut`, or `removed` if there is neither a sign-in of that name nor a wipe of one. A wipe does not
+    /// Returns `unknown` if there is neither a sign-in of that name nor a wipe of one. A wipe does not
     /// begin unless `isDue` for the sign-in that the vault has by then.
     func wipe(
         _ name: String, if isDue: @Sendable (SignInRecord, VaultContents) -> Bool = { _, _ in true },
         _ dialogue: OperationDialogue
-    ) throws -> VaultResult {
-        guard let vault else { return .removed(count: 0, known: []) }
+    ) throws -> Named<SignedOut> {
+        guard let vault else { return .unknown(known: []) }
         let begun = vault.contents.wipes[name]
-        guard begun != nil || vault.contents.signIns[name] != nil else { return unknownSignIn }
+        guard begun != nil || vault.contents.signIns[name] != nil else { return .unknown(known: signInNames) }
         let locks = try removalLocks(of: name, in: vault, dialogue)
         let time = now()
         let found = try vault.update { contents -> WipeRecord? in
@@ -37,8 +37,8 @@ extension VaultOperations {
             try contents.updateSignIn(record)
             return contents.wipes[name]
         }
-        if let found { return .signedOut(try complete(found, locks, dialogue)) }
-        return begun.map { .signedOut(Self.nothingLeft(of: $0)) } ?? unknownSignIn
+        if let found { return .done(try complete(found, locks, dialogue)) }
+        return begun.map { .done(Self.nothingLeft(of: $0)) } ?? .unknown(known: signInNames)
     }
 
     /// What became of a wipe that was interrupted.
@@ -72,7 +72,7 @@ extension VaultOperations {
         var result = Self.nothingLeft(of: wipe)
         // Another sign-in of that name is not this one, and what it has stays.
         if vault.contents.signIns[wipe.name] != nil,
-            case .signedOut(let done) = try removeSignIn(wipe.name, identifier: wipe.identifier, locks, dialogue)
+            let done = try removeSignIn(wipe.name, identifier: wipe.identifier, locks, dialogue).done
         {
             result = done
         }

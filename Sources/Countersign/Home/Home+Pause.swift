@@ -3,9 +3,6 @@
 import Glibc
 
 extension Home {
-    /// The reason of a verdict while the home is paused.
-    package static let isPausedReason = "integrated authentication is switched off; run `countersign resume`"
-
     /// Whether no process of this home answers challenges.
     package var isPaused: Bool { access(pauseMark.path, F_OK) == 0 }
 

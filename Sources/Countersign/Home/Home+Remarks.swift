@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 package import CountersignSitePolicy
 import CountersignVault
 
@@ -40,10 +41,8 @@ extension Home {
             credentials = opened.map { Set($0.contents.credentialNames) }
             identities = opened?.contents.identityNames
         }
-        if let server, server.offers(.listNames),
-            case .names(let names, let others)? = try? server.perform(.listNames, secret: nil, report: { _ in })
-        {
-            (credentials, identities) = (names, others)
+        if let server, server.offers(ListNames.self), let names = try? server.perform(ListNames()) {
+            (credentials, identities) = (names.credentials, names.identities)
         }
         return rule.remarks(credentials: credentials, identities: identities).map(Diagnostic.init)
     }

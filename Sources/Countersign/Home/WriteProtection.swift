@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCLinux
+import CountersignCryptography
 import Glibc
 
 /// Refuses a home whose list of sites or trust anchors other users could change, as ssh refuses such a `~/.ssh`.

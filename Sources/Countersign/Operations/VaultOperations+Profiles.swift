@@ -18,19 +18,12 @@ import FoundationEssentials
 /// What is stopped before step 3 has changed nothing. After it, ``finishProfiles()`` takes the remaining steps: the
 /// next command does that, or a running server.
 extension VaultOperations {
-    func profiles() -> [ProfileRecord] {
-        // Of a command that was killed before it has changed anything.
-        home.removeAbandonedFiles()
-        return (vault?.contents.profiles ?? [:]).values.sorted { $0.identifier < $1.identifier }.map { record in
-            var record = record
-            record.journal?.written = []
-            return record
-        }
-    }
-
     // MARK: Installing
 
-    func installProfile(_ new: NewProfile, _ secret: Secret?, _ dialogue: OperationDialogue) throws -> VaultResult {
+    /// Returns what became of the enrolment; nil if the profile has none.
+    func installProfile(
+        _ new: NewProfile, _ secret: Secret?, _ dialogue: OperationDialogue
+    ) throws -> RenewalOutcome? {
         let vault = try opened()
         let change = try ProfileInstallation(new, secret, home: home)
         let lock = try profileLock(dialogue)
@@ -39,9 +32,9 @@ extension VaultOperations {
         try finishProfiles(in: vault)
         let files = try change.files.map { try home.file($0.name).prepared(with: $0.bytes) }
         if dialogue.isAbandoned?() == true { throw Self.interrupted }
-        var result = VaultResult.profileInstalled(leaf: nil, pendingUntil: nil)
+        var outcome: RenewalOutcome?
         if let enrollment = new.enrollment, let plan = try change.plan(enrollment) {
-            result = try enroll(plan, change, in: vault, dialogue)
+            outcome = try enroll(plan, change, in: vault, dialogue)
         } else {
             try vault.update { contents in
                 try change.check(contents)
@@ -51,12 +44,12 @@ extension VaultOperations {
         // The profile is installed from here on.
         for file in files { try file.commit() }
         try finishProfiles(in: vault)
-        return result
+        return outcome
     }
 
     private func enroll(
         _ plan: EnrollmentRecord, _ change: ProfileInstallation, in vault: OpenVault, _ dialogue: OperationDialogue
-    ) throws -> VaultResult {
+    ) throws -> RenewalOutcome {
         let lock = try identityLock(plan.name, dialogue)
         var plan = plan
         let listed = try? home.sites().authentication(at: try ESTEndpoint(parsing: plan.server).origin)
@@ -70,12 +63,8 @@ extension VaultOperations {
         options.patienceSeconds = 0
         let renewal = try renewal(dialogue)
         do {
-            let outcome = try Blocking.run(isAbandoned: dialogue.isAbandoned) { [plan, options] in
+            return try Blocking.run(isAbandoned: dialogue.isAbandoned) { [plan, options] in
                 try await renewal.enroll(plan, of: profile, options, lock)
-            }
-            return switch outcome {
-            case .renewed(let leaf): .profileInstalled(leaf: Data(leaf.der), pendingUntil: nil)
-            case .pending(let until): .profileInstalled(leaf: nil, pendingUntil: until)
             }
         } catch {
             if error.isCancellation { throw Self.interrupted }
@@ -92,18 +81,18 @@ extension VaultOperations {
 
     // MARK: Removing
 
-    func removeProfile(_ identifier: String, _ dialogue: OperationDialogue) throws -> VaultResult {
+    func removeProfile(_ identifier: String, _ dialogue: OperationDialogue) throws -> Named<RemovedProfile> {
         guard let vault, vault.contents.profiles[identifier] != nil else {
-            return .removed(count: 0, known: Set((vault?.contents.profiles ?? [:]).keys))
+            return .unknown(known: Set((contents?.profiles ?? [:]).keys))
         }
         let lock = try profileLock(dialogue)
         defer { withExtendedLifetime(lock) {} }
         try vault.reload()
         try finishProfiles(in: vault)
         guard let removed = try remove(identifier, in: vault) else {
-            return .removed(count: 0, known: Set(vault.contents.profiles.keys))
+            return .unknown(known: Set(vault.contents.profiles.keys))
         }
-        return .profileRemoved(removed)
+        return .done(removed)
     }
 
     /// Removes the profiles that a sign-in has brought.

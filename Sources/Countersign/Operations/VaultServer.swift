@@ -36,31 +36,31 @@ package struct VaultServer: Sendable {
     }
 
     /// Whether the server, which may be of another version, performs the operation.
-    package func offers(_ operation: VaultOperation) -> Bool { offered.contains(operation.name) }
+    package func offers<Operation: VaultOperation>(_ type: Operation.Type) -> Bool { offered.contains(type.name) }
 
     /// Sends an operation with its secret and waits for the result. Returns nil if the server cannot perform it and
     /// has done nothing, for example because the vault has been locked; `declined` receives the reason if the user
-    /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if `isAbandoned`, which is called once a
-    /// second, returns true. `pageEnd` is as in ``OperationDialogue``.
-    package func perform(
-        _ operation: VaultOperation, secret: Secret?, report: (RenewalProgress) -> Void,
-        isAbandoned: () -> Bool = { false }, pageEnd: () -> PageEnd? = { nil },
+    /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if the dialogue, which is asked once a
+    /// second, is abandoned.
+    package func perform<Operation: VaultOperation>(
+        _ operation: Operation, secret: Secret? = nil, _ dialogue: OperationDialogue = .silent,
         declined: (String) -> Void = { _ in }
-    ) throws -> VaultResult? {
+    ) throws -> Operation.Result? {
         guard let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(.perform(operation), secret)
         var hasPage = true
         let check = {
-            if hasPage, let end = pageEnd() {
+            if hasPage, let end = dialogue.pageEnd() {
                 hasPage = false
                 _ = connection.send(.pageEnded(end), nil)
             }
-            return isAbandoned()
+            return dialogue.isAbandoned?() == true
         }
         while true {
-            switch try nextReply(on: connection, isAbandoned: check) {
-            case .progress(let progress): report(progress)
+            let reply: OperationReply<Operation.Result> = try nextReply(on: connection, isAbandoned: check)
+            switch reply {
+            case .progress(let progress): dialogue.report(progress)
             case .opened: throw noAnswer
             case .finished(let result): return result
             case .failed(let diagnostics): throw ServerRefusal(diagnostics: diagnostics)
@@ -73,12 +73,12 @@ package struct VaultServer: Sendable {
     }
 
     /// Makes the server run a proxy for this process's descendants; nil if it cannot. `declined` is as in
-    /// ``perform(_:secret:report:declined:)``.
+    /// ``perform(_:secret:_:declined:)``.
     package func openProxy(spoolBytes: Int, declined: (String) -> Void = { _ in }) throws -> ServerProxy? {
-        let operation = VaultOperation.runProxy(spoolBytes: spoolBytes)
-        guard offers(operation), let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
-        _ = connection.send(.perform(operation), nil)
-        switch try nextReply(on: connection) {
+        guard offers(RunProxy.self), let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
+        _ = connection.send(.perform(RunProxy(spoolBytes: spoolBytes)), nil)
+        let reply: OperationReply<RunProxy.Result> = try nextReply(on: connection)
+        switch reply {
         case .opened(let address, let token):
             return ServerProxy(address: address, token: Secret(utf8: token), connection: connection)
         case .failed(let diagnostics): throw ServerRefusal(diagnostics: diagnostics)
@@ -99,9 +99,9 @@ package struct VaultServer: Sendable {
 
     /// Waits for the server's next line. An operation takes as long as it takes, but the server answers on another
     /// connection meanwhile, unless it has been stopped.
-    private func nextReply(
+    private func nextReply<Result>(
         on connection: ControlConnection, isAbandoned: () -> Bool = { false }
-    ) throws -> OperationReply {
+    ) throws -> OperationReply<Result> {
         var (seconds, missed) = (0, 0)
         while !connection.waitForInput(seconds: 1) {
             if isAbandoned() { throw CountersignError(.refused, "the command was interrupted") }
@@ -114,9 +114,13 @@ package struct VaultServer: Sendable {
         return try reply(in: line)
     }
 
-    private func reply(in line: [UInt8]) throws -> OperationReply {
+    private func reply<Result>(in line: [UInt8]) throws -> OperationReply<Result> {
         let line = Data(line)
-        if let reply = try? JSONDecoder().decode(OperationReply.self, from: line) { return reply }
+        if let reply = try? JSONDecoder().decode(OperationReply<Result>.self, from: line) { return reply }
+        // The server has another result for the operation.
+        if (try? JSONDecoder().decode(OperationReply<Done>.self, from: line)) != nil {
+            throw CountersignError.unexpectedAnswer
+        }
         // The server has not understood the request.
         let refusal = try? JSONDecoder().decode(ControlReply.self, from: line)
         if let reason = refusal?.error { throw CountersignError(.refused, reason) }
@@ -163,8 +167,23 @@ package struct ServerProxy: Sendable {
         connection.endSending()
         guard connection.waitForInput(seconds: Self.endSeconds) else { return .silent }
         guard case .line(let line) = connection.receiveLine(),
-            case .finished(.unanswered(let report))? = try? JSONDecoder().decode(OperationReply.self, from: Data(line))
+            case .finished(let report)? = try? JSONDecoder().decode(
+                OperationReply<RunProxy.Result>.self, from: Data(line))
         else { return .stopped(nil) }
         return hasStopped ? .stopped(report) : .finished(report)
+    }
+}
+
+/// A running server's reasons for a failed operation.
+package struct ServerRefusal: Error {
+    package let diagnostics: [Diagnostic]
+}
+
+extension CountersignError {
+    /// The error of a running server of another version.
+    package static var unexpectedAnswer: CountersignError {
+        CountersignError(
+            .refused, "the running server gave an answer that this version does not expect",
+            hint: "restart `countersign serve`")
     }
 }

@@ -97,7 +97,7 @@ package struct ProfilePlan: Sendable {
         }
     }
 
-    /// What ``VaultOperation/installProfile(_:)`` gets, and its keys. Throws `refused` if a payload is refused, unless
+    /// What ``InstallProfile`` gets, and its keys. Throws `refused` if a payload is refused, unless
     /// `skipsRefused` is set, and if nothing is left to install.
     package func new(skipsRefused: Bool, owner: ProfileRecord.Owner? = nil) throws -> (NewProfile, Secret?) {
         if let (payload, reason) = refusals.first, !skipsRefused {

@@ -101,10 +101,8 @@ package struct IdentityRenewal: Sendable {
                     hint: "enrol one with `countersign certificate enroll \(name) --est URL`")
             }
             throw CountersignError(
-                .unknownName,
-                "identity \(name.debugDescription) was imported, not enrolled, so there is no server to renew it",
-                hint: "enrol it with `countersign certificate enroll \(name) --replace --est URL`, "
-                    + "or import a new file with `countersign certificate import FILE --replace`")
+                .unknownName, "identity \(name.debugDescription) has no server; \(RenewalState.importAgain(name))",
+                hint: "or enrol it with `countersign certificate enroll \(name) --replace --est URL`")
         }
         return record
     }

@@ -64,7 +64,7 @@ extension RenewalProgress {
 }
 
 /// The result of a renewal that did not fail.
-package enum RenewalOutcome: Equatable, Sendable {
+package enum RenewalOutcome: Equatable, Sendable, Codable {
     /// The identity's new leaf.
     case renewed(Certificate)
     /// The server has not decided yet; ask again at that time.

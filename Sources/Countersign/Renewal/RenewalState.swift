@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignChallenges
 package import CountersignVault
 
 /// Whether one identity needs a new certificate, and when. All times are in seconds since 1970.
@@ -35,9 +36,10 @@ package struct RenewalState: Equatable, Sendable, Codable {
     /// Whether a renewal is due and possible.
     package var isRenewable: Bool { isDue && isEnrolled }
 
-    /// What to do about an imported identity that is due.
-    package static let importAgain =
-        "it was imported: import a new file with `countersign certificate import FILE --replace`"
+    /// What to do about an identity of that name that was imported: no server can renew it.
+    package static func importAgain(_ name: String) -> String {
+        "it was imported: " + (Remedy.importIdentity(name: name, replaces: true).command.map { "`\($0)`" } ?? "")
+    }
 
     /// Reads the chain's file. Returns nil if there is no identity of that name.
     package init?(named name: String, in contents: VaultContents?, home: Home, now: Int64) {

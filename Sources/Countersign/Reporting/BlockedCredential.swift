@@ -58,7 +58,7 @@ package struct BlockedCredential: Equatable, Sendable, Codable {
         }
         let everywhere = isBlockedEverywhere ? ["not sent anywhere until it changes"] : []
         let retry =
-            places.contains { $0.until != nil } ? ["`countersign credential retry \(name)` permits an attempt"] : []
+            places.contains { $0.until != nil } ? [Remedy.permitRetry(name: name).sentence] : []
         return (sentences + everywhere + retry).joined(separator: "; ")
     }
 }

@@ -42,6 +42,8 @@ package struct Explanation: Equatable, Sendable {
     package let broker: ThreeChecks.Check?
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
+    /// What helps if no challenge is answered, best first.
+    package let remedies: [Remedy]
     /// The next hops of a request, if a setting names parents; otherwise empty.
     package var route: [RouteHop] = []
     /// The subjects of the certificates in `Certs/anchors`. With one of them, a parent may intercept the site's TLS.
@@ -79,15 +81,29 @@ package struct Explanation: Equatable, Sendable {
                     checks: Self.checks(
                         scheme, at: origin, rule, policy, breaker, site: policy.siteCheck(verdict), now, ticket))
             }
-        case .tunnel:
-            handling = origin.scheme == .https ? .tunnel : .forward
+            remedies = Self.remedies(schemes, at: origin, rule, policy)
+        case .tunnel(let reason), .refuse(let reason):
+            let isTunnel = if case .tunnel = verdict { true } else { false }
+            handling = isTunnel ? origin.scheme == .https ? .tunnel : .forward : .refuse
             rule = policy.sites.rule(for: origin)
             schemes = []
-        case .refuse:
-            handling = .refuse
-            rule = policy.sites.rule(for: origin)
-            schemes = []
+            remedies = policy.remedies(
+                for: reason, of: UnansweredRequest(origin, rule, nil as AuthenticationScheme?))
         }
+    }
+
+    /// Of the schemes that the line permits, what helps the last one counts: it is the one that most sites offer.
+    private static func remedies(
+        _ schemes: [Scheme], at origin: Origin, _ rule: SiteRule, _ policy: Policy
+    ) -> [Remedy] {
+        guard !schemes.contains(where: \.checks.answers) else { return [] }
+        let permitted = schemes.reversed().filter { rule.answer.contains($0.scheme) }
+        let found = permitted.lazy.compactMap { scheme -> [Remedy]? in
+            guard let refusal = scheme.checks.refusal else { return nil }
+            let remedies = policy.remedies(for: refusal, of: UnansweredRequest(origin, rule, scheme.scheme))
+            return remedies.isEmpty ? nil : remedies
+        }
+        return found.first ?? []
     }
 
     private static func checks(
@@ -96,12 +112,12 @@ package struct Explanation: Equatable, Sendable {
     ) -> ThreeChecks {
         var checks = ThreeChecks(site: site)
         guard rule.answer.contains(scheme) else {
-            checks.challenge = .no(Refusal(.notPermitted, "not among the site's answer="))
+            checks.challenge = .no(Refusal(.notPermitted([scheme]), "not among the site's answer="))
             return checks
         }
         if origin.scheme == .http {
             guard scheme != .certificate else {
-                checks.challenge = .no("http has no certificate request")
+                checks.challenge = .no(Refusal(.requiresTLS, "http has no certificate request"))
                 return checks
             }
             guard rule.answersPlaintext else {
@@ -114,7 +130,7 @@ package struct Explanation: Equatable, Sendable {
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
         } else if scheme == .pkeyauth {
             guard origin.scheme == .https else {
-                checks.challenge = .no("PKeyAuth is answered over https only")
+                checks.challenge = .no(Refusal(.requiresTLS, "PKeyAuth is answered over https only"))
                 return checks
             }
             checks.credential = policy.identity(for: nil, rule: rule, now: now).check
@@ -221,6 +237,7 @@ extension Explanation: CustomStringConvertible {
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
+        if let next = Remedy.sentence(remedies) { text += "next         \(next)\n" }
         guard !schemes.isEmpty else { return text }
         if let order = rule?.answer.map(\.rawValue), !order.isEmpty {
             text += "order        \(order.joined(separator: ", "))\n"
@@ -289,7 +306,7 @@ extension Explanation: Encodable {
         case scheme, answered, challenge, credential, passed
         case location, text
         case trust, fingerprint, answers, until
-        case blocked, revocation
+        case blocked, revocation, next
         case session, group, cookies
         case broker
         case route, anchors
@@ -331,6 +348,7 @@ extension Explanation: Encodable {
         if !route.isEmpty { try container.encode(route, forKey: .route) }
         if interceptionText != nil { try container.encode(anchors, forKey: .anchors) }
         if !blocked.isEmpty { try container.encode(blocked, forKey: .blocked) }
+        try container.encodeIfPresent(Remedy.sentence(remedies), forKey: .next)
         var list = container.nestedUnkeyedContainer(forKey: .schemes)
         for scheme in schemes {
             var nested = list.nestedContainer(keyedBy: Key.self)

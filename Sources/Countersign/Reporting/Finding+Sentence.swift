@@ -13,7 +13,7 @@ extension Breaker.Finding {
         case .unanswered: return "\(place) closed the connection instead of answering \(credential)"
         case .paused(let seconds):
             return "\(place) did not answer \(credential), which is not sent there again for "
-                + "\(Breaker.duration(seconds)); \(Breaker.retry(key))"
+                + "\(Breaker.duration(seconds)); \(Self.retry(key))"
         case .handedBack: return "\(place) accepts \(credential), but not for every request: a 401 was handed back"
         case .rejected(let cause, let everywhere):
             let what =
@@ -21,7 +21,11 @@ extension Breaker.Finding {
                 ? "\(place) rejected \(credential)"
                 : "\(place) closed the connection twice instead of answering \(credential)"
             let sentence = "\(what), which is not sent \(everywhere ? "anywhere" : "there again") until it changes"
-            return cause == .silence ? "\(sentence); \(Breaker.retry(key))" : sentence
+            return cause == .silence ? "\(sentence); \(Self.retry(key))" : sentence
         }
+    }
+
+    private static func retry(_ key: Breaker.Key) -> String {
+        Remedy.permitRetry(name: Breaker.retriedName(key)).sentence
     }
 }

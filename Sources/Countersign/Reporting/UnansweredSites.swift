@@ -19,12 +19,20 @@ package final class UnansweredSites: Sendable {
         package var path: String?
         /// A short sentence without a full stop.
         package let reason: String
+        /// What helps, best first.
+        package let remedies: [Remedy]
+        /// Whether ``reason`` says so, too.
+        package var isSaidWithRemedy = false
+
         /// A command in backquotes with what it needs, or a sentence; nil if nothing helps.
-        package let remedy: String?
+        package var remedy: String? { Remedy.sentence(remedies) }
+
+        /// Whether the client may get an answer itself.
+        var isUpToClient: Bool { if case .clientObtainsToken? = remedies.first { true } else { false } }
 
         /// `https://git.corp.example: no credential "enrollment" is enrolled: …`.
         package var sentence: String {
-            "\(origin.shortText)\(path ?? ""): \(reason)" + (remedy.map { ": \($0)" } ?? "")
+            "\(origin.shortText)\(path ?? ""): \(reason)" + (isSaidWithRemedy ? "" : remedy.map { ": \($0)" } ?? "")
         }
     }
 
@@ -61,9 +69,11 @@ package final class UnansweredSites: Sendable {
     private struct State {
         /// In the order in which they were seen.
         var failures: [(part: Part, failure: Failure)] = []
-        /// Sites that asked for a client certificate and continued without one.
-        var withoutCertificate: [Origin: Site] = [:]
+        /// Sites that may be content nevertheless: they asked for a client certificate and continued without one, or
+        /// the client gets a token itself.
+        var uncertain: [Origin: Site] = [:]
         var tunnelled: [Origin: Refusal] = [:]
+        var unreached: [Origin: ChallengeObserver.Obstacle] = [:]
         /// The order in which the sites were seen.
         var order: [Origin] = []
         var answers: [(space: AuthenticationSpace, name: String)] = []
@@ -72,8 +82,12 @@ package final class UnansweredSites: Sendable {
         var rejections: [Origin: (space: AuthenticationSpace, name: String)] = [:]
         /// The last checks of challenges that were handed back.
         var checks: [Origin: ThreeChecks] = [:]
+        /// Those of requests for a client certificate that got none.
+        var certificateChecks: [Origin: ThreeChecks] = [:]
         /// Why certificates do not verify.
         var untrusted: [Origin: String] = [:]
+        /// The clients that left the handshake in which they were shown a certificate of the local CA.
+        var distrusting: [ClientDistrust] = []
         /// The revocation statuses of certificates that verify.
         var revocations: [Origin: String] = [:]
 
@@ -133,14 +147,14 @@ package final class UnansweredSites: Sendable {
                 state.untrusted[origin] = trust.text
                 state.failed(Part(origin, .trust), nil, untrusted(origin, trust), replaces: true)
             case .handedBack(let origin, let challenge, let checks, let rule, let path):
-                if challenge != nil { state.checks[origin] = checks }
+                if challenge != nil { state.checks[origin] = checks } else { state.certificateChecks[origin] = checks }
                 // The certificate has been reported already, and a client with credentials of its own wants no help.
                 guard let site = handedBack(origin, challenge, checks, rule), !state.isUntrusted(origin) else { return }
                 note(origin)
-                if let challenge {
+                if let challenge, !site.isUpToClient {
                     state.failed(Part(origin, .realm(challenge.realm)), path, site, replaces: false)
                 } else {
-                    state.withoutCertificate[origin] = site
+                    state.uncertain[origin] = site
                 }
             case .verified(let origin, let trust):
                 guard state.revocations.count < limit else { return }
@@ -149,6 +163,13 @@ package final class UnansweredSites: Sendable {
                 guard state.tunnelled.count < limit else { return }
                 note(origin)
                 state.tunnelled[origin] = reason
+                state.unreached[origin] = nil
+            case .unreached(let origin, let obstacle):
+                guard state.unreached.count < limit else { return }
+                state.unreached[origin] = obstacle
+            case .distrusted(let client):
+                guard state.distrusting.count < limit else { return }
+                state.distrusting.append(client)
             }
         }
     }
@@ -157,8 +178,8 @@ package final class UnansweredSites: Sendable {
 
     /// The sites whose challenge was not answered, in the order in which they were seen; a site with several realms may
     /// occur several times. If the command failed, also
-    /// those that may have challenged: the ones that asked for a client certificate, and those in tunnels, whose
-    /// challenges the proxy does not see.
+    /// those that may have challenged: the ones that asked for a client certificate or a token of the client's own, and
+    /// those in tunnels, whose challenges the proxy does not see.
     package func sites(hasFailed: Bool) -> [Site] {
         let state = state.withLock { $0 }
         return state.order.flatMap { origin -> [Site] in
@@ -169,11 +190,28 @@ package final class UnansweredSites: Sendable {
             }
             if !failed.isEmpty { return failed }
             guard hasFailed else { return [] }
-            if let site = state.withoutCertificate[origin] { return [site] }
+            if let site = state.uncertain[origin] { return [site] }
+            // It has not challenged anybody.
+            guard state.unreached[origin] == nil else { return [] }
             return state.tunnelled[origin].map {
-                [Site(origin: origin, reason: $0.text, remedy: Self.listing(origin, $0))]
+                [
+                    self.site(
+                        $0,
+                        UnansweredRequest(
+                            origin, policy.current.sites.rule(for: origin), nil as AuthenticationScheme?))
+                ]
             } ?? []
         }
+    }
+
+    /// A sentence about each program that does not trust the local CA, in the order in which they were seen. If the
+    /// command failed, also about those that may not.
+    package func distrust(hasFailed: Bool) -> [String] {
+        var sentences: [String] = []
+        for client in state.withLock({ $0.distrusting }) where hasFailed || client.sign != .silence {
+            if !sentences.contains(client.sentence) { sentences.append(client.sentence) }
+        }
+        return sentences
     }
 
     /// The answers that origins have accepted.
@@ -181,6 +219,9 @@ package final class UnansweredSites: Sendable {
 
     /// Why the origin's certificate does not verify; nil if it does, or was not seen.
     package func untrustedReason(of origin: Origin) -> String? { state.withLock { $0.untrusted[origin] } }
+
+    /// Why there was no response of the origin, if that has happened.
+    package func obstacle(to origin: Origin) -> ChallengeObserver.Obstacle? { state.withLock { $0.unreached[origin] } }
 
     /// The revocation status of the origin's certificate; nil if the certificate does not verify or was not seen.
     package func revocation(of origin: Origin) -> String? { state.withLock { $0.revocations[origin] } }
@@ -195,102 +236,36 @@ package final class UnansweredSites: Sendable {
     /// The checks of a challenge that was handed back.
     package func checks(of origin: Origin) -> ThreeChecks? { state.withLock { $0.checks[origin] } }
 
+    /// The checks of a request for a client certificate that got none.
+    package func certificateChecks(of origin: Origin) -> ThreeChecks? {
+        state.withLock { $0.certificateChecks[origin] }
+    }
+
     // MARK: Remedies
 
     private func rejected(_ space: AuthenticationSpace, _ name: String) -> Site {
-        guard space.scheme != .certificate else {
-            return Site(
-                origin: space.origin, reason: "identity \"\(name)\" was rejected",
-                remedy: "`countersign certificate inspect \(name)` shows it")
-        }
+        let kind = space.scheme == .certificate ? "identity" : "credential"
         return Site(
-            origin: space.origin, reason: "credential \"\(name)\" was rejected",
-            remedy: Self.replacing(name, for: space.scheme))
+            origin: space.origin, reason: "\(kind) \"\(name)\" was rejected",
+            remedies: policy.current.remedies(afterRejectionOf: name, in: space))
     }
 
     private func untrusted(_ origin: Origin, _ trust: ServerTrust) -> Site {
-        let remedy: String? =
-            if trust.missingIssuer != nil {
-                "`countersign trust anchor add FILE`"
-            } else {
-                trust.leaf.map {
-                    "if you trust this certificate, `countersign trust allow "
-                        + "\(HostText.joined(origin.host, origin.port)) --fingerprint \($0.fingerprintText) --answer`"
-                }
-            }
-        return Site(origin: origin, reason: trust.text, remedy: remedy)
+        Site(origin: origin, reason: trust.text, remedies: [Remedy(trust, at: origin)].compactMap(\.self))
     }
 
     /// Nil if nobody expects an answer.
     private func handedBack(
         _ origin: Origin, _ challenge: Challenge?, _ checks: ThreeChecks, _ rule: SiteRule?
     ) -> Site? {
-        guard let refusal = checks.refusal else { return nil }
-        func site(_ remedy: String?) -> Site { Site(origin: origin, reason: refusal.text, remedy: remedy) }
-        guard checks.site.passed else {
-            return rule == nil ? site(Self.listing(origin, refusal)) : nil
-        }
-        let line = rule.map { "in \($0.location)" } ?? "on the list"
-        guard checks.challenge?.passed != false else {
-            if refusal.cause == .ownAuthorization { return nil }
-            if refusal.cause == .plaintext { return site("set plaintext=yes \(line)") }
-            guard let challenge else { return site("permit `certificate` with answer= \(line)") }
-            let scheme = AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme
-            guard let scheme, let rule, !rule.answer.contains(scheme) else { return site(nil) }
-            return site("permit `\(scheme.rawValue)` with answer= \(line)")
-        }
-        let policy = policy.current
-        guard case .open(_, _, let identities) = policy.enrolled else { return site(nil) }
-        guard let challenge else {
-            return site(
-                identities.isEmpty
-                    ? "`countersign certificate import FILE` adds one" : "`countersign certificate list` lists them")
-        }
-        if challenge.isOf("Negotiate"), Self.wantsTicket(refusal) {
-            return site("`kinit` obtains a Kerberos ticket")
-        }
-        let name = rule?.credential ?? SiteRule.defaultCredential
-        let scheme =
-            AuthenticatorTable.supported.authenticators.first { challenge.isOf($0.schemeName) }?.scheme ?? .basic
-        guard let enrolled = policy.credential(named: name) else { return site(Self.setting(name, for: scheme)) }
-        guard scheme.uses(enrolled) else {
-            let kind = scheme == .bearer ? "token" : "password"
-            return site("store a \(kind) under another name, and set credential= \(line)")
-        }
-        if let scopes = refusal.missingScopes, policy.isAccessToken(named: name) {
-            let flags = scopes.map { " --scope \(ShellWord.quoted($0))" }.joined()
-            return site(scopes.isEmpty ? nil : "`countersign enroll \(name)\(flags)`")
-        }
-        guard case .blocked(let namesRetry) = refusal.cause else { return site(nil) }
-        return site(
-            Self.replacing(name, for: scheme)
-                + (namesRetry ? "" : ", or `countersign credential retry\(Self.argument(name))`"))
+        guard let refusal = checks.refusal, refusal.cause != .ownAuthorization, checks.site.passed || rule == nil
+        else { return nil }
+        return site(refusal, UnansweredRequest(origin, rule, challenge))
     }
 
-    /// Whether an origin that offers `Negotiate` has refused NTLM in it.
-    private static func wantsTicket(_ refusal: Refusal) -> Bool {
-        refusal.cause == .wantsTicket || refusal.cause == .notContinued("NTLM")
+    private func site(_ refusal: Refusal, _ request: UnansweredRequest) -> Site {
+        Site(
+            origin: request.origin, reason: refusal.text, remedies: policy.current.remedies(for: refusal, of: request),
+            isSaidWithRemedy: refusal.cause.isSaidWithRemedy)
     }
-
-    /// The command that stores a credential for `scheme`.
-    private static func setting(_ name: String, for scheme: AuthenticationScheme) -> String {
-        "`countersign credential set\(argument(name)) \(scheme == .bearer ? "--token-stdin" : "--user USER")`"
-    }
-
-    private static func replacing(_ name: String, for scheme: AuthenticationScheme) -> String {
-        setting(name, for: scheme) + (scheme == .bearer ? " with a valid token" : " with the right password")
-    }
-
-    /// The name, unless it is the one that commands assume.
-    private static func argument(_ name: String) -> String { name == SiteRule.defaultCredential ? "" : " \(name)" }
-
-    private static func listing(_ origin: Origin, _ refusal: Refusal) -> String? {
-        guard refusal.cause == .notListed else { return nil }
-        return "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
-    }
-}
-
-extension Origin {
-    /// As in the list of sites: without the scheme's default port.
-    package var shortText: String { "\(scheme.rawValue)://\(authority)" }
 }

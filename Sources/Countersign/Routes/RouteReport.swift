@@ -10,7 +10,8 @@ package struct RouteHop: Equatable, Sendable, Codable {
     package let hop: String
     package let reason: String
 
-    var isParent: Bool { hop != NextHop.direct.description }
+    /// Whether this is a parent and not the site.
+    package var isParent: Bool { hop != NextHop.direct.description }
 
     package init(_ candidate: Route.Candidate) {
         hop = candidate.hop.description

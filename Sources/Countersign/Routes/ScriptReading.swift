@@ -80,6 +80,7 @@ package struct ScriptReading: Sendable {
             var exchange = WebExchange(url.origin, target: url.path)
             exchange.responseBytes = Self.limitBytes
             exchange.isPublic = true
+            exchange.acceptsCompression = true
             exchange.route = .direct
             exchange.fields.append(
                 ("Accept", Secret(utf8: "application/x-ns-proxy-autoconfig, application/javascript, */*;q=0.5")))
@@ -96,7 +97,7 @@ package struct ScriptReading: Sendable {
             let now = Int64(time(nil))
             return .success(
                 ScriptContents(
-                    response.body.withBytes { Array($0) },
+                    response.body.withBytes { Array($0) }, contentType: response.field("content-type"),
                     lifetime: ScriptContents.lifetime(
                         cacheControl: response.field("cache-control"),
                         expires: response.field("expires").map { Self.seconds(of: $0) ?? 0 },

@@ -5,7 +5,7 @@ import Glibc
 
 /// A command that is sent to a running server: one JSON object per line. The secret of a request, if it has one,
 /// follows the line as ``ControlMessage/secretBytes`` bytes.
-package enum ControlRequest: Equatable, Sendable {
+package enum ControlRequest: Sendable {
     case status
     case lock
     /// The secret is the vault's passphrase, if it requires one.
@@ -15,13 +15,13 @@ package enum ControlRequest: Equatable, Sendable {
     /// Where a request to the URL goes next. The reply has a ``ControlReply/route``.
     case route(url: String)
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
-    case perform(VaultOperation)
+    case perform(any VaultOperation)
     /// The page that an operation in progress on this connection needs has ended. Nothing answers it.
     case pageEnded(PageEnd)
 }
 
 /// A request as it is sent, without its secret.
-package struct ControlMessage: Equatable, Sendable {
+package struct ControlMessage: Sendable {
     package let request: ControlRequest
     /// The size of the secret that follows; nil if there is none.
     package let secretBytes: Int?
@@ -80,11 +80,11 @@ package struct ControlReply: Equatable, Sendable, Codable {
 }
 
 /// A line of the reply to an operation: any number of `progress`, or one `opened`, then one of the others.
-package enum OperationReply: Equatable, Sendable, Codable {
+package enum OperationReply<Result: Codable & Sendable>: Codable, Sendable {
     case progress(RenewalProgress)
     /// A proxy accepts clients at `address`, `host:port`, that send the token.
     case opened(address: String, token: String)
-    case finished(VaultResult)
+    case finished(Result)
     /// The operation failed.
     case failed([Diagnostic])
     /// The server cannot perform it, for example because the vault is locked; nothing was done.
@@ -106,7 +106,7 @@ extension ControlMessage: Codable {
             case .unlock: .unlock
             case .restart: .restart
             case .route: .route(url: try container.decode(String.self, forKey: .url))
-            case .perform: .perform(try container.decode(VaultOperation.self, forKey: .operation))
+            case .perform: .perform(try container.decode(SentOperation.self, forKey: .operation).operation)
             case .pageEnded: .pageEnded(try container.decode(PageEnd.self, forKey: .page))
             }
         secretBytes = try container.decodeIfPresent(Int.self, forKey: .secretBytes)
@@ -128,7 +128,7 @@ extension ControlMessage: Codable {
             try container.encode(url, forKey: .url)
         case .perform(let operation):
             try container.encode(Command.perform, forKey: .command)
-            try container.encode(operation, forKey: .operation)
+            try container.encode(SentOperation(operation), forKey: .operation)
         case .pageEnded(let end):
             try container.encode(Command.pageEnded, forKey: .command)
             try container.encode(end, forKey: .page)

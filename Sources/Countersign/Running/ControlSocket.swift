@@ -14,11 +14,13 @@ package final class ControlSocket: Sendable {
     /// at a time.
     package struct Service: Sendable {
         let answer: @Sendable (ControlRequest, Secret?) -> ControlReply
-        let perform: @Sendable (VaultOperation, Secret?, OperationDialogue) -> OperationReply
+        /// Returns an ``OperationReply`` with the operation's result.
+        let perform: @Sendable (any VaultOperation, Secret?, OperationDialogue) -> any Encodable & Sendable
 
         package init(
             answer: @escaping @Sendable (ControlRequest, Secret?) -> ControlReply,
-            perform: @escaping @Sendable (VaultOperation, Secret?, OperationDialogue) -> OperationReply
+            perform:
+                @escaping @Sendable (any VaultOperation, Secret?, OperationDialogue) -> any Encodable & Sendable
         ) {
             self.answer = answer
             self.perform = perform
@@ -115,7 +117,7 @@ package final class ControlSocket: Sendable {
             }
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             let connection = ControlConnection(LocalSocket(adopting: descriptor))
-            guard begin() else {
+            guard begin(connection) else {
                 connection.refuse("the server is busy with \(Self.connections) other commands")
                 continue
             }
@@ -125,31 +127,36 @@ package final class ControlSocket: Sendable {
         }
     }
 
-    /// Counts a new connection, if need be in place of a silent one.
-    private func begin() -> Bool {
+    /// Counts a new connection, which is silent until its first request, if need be in place of another silent one.
+    private func begin(_ connection: ControlConnection) -> Bool {
         let (isAccepted, replaced) = state.withLock { state -> (Bool, ControlConnection?) in
             guard state.connections == Self.connections else {
                 state.connections += 1
+                state.silent.append(connection)
                 return (true, nil)
             }
             guard !state.silent.isEmpty else { return (false, nil) }
+            state.silent.append(connection)
             return (true, state.silent.removeFirst())
         }
         replaced?.endReceiving()
         return isAccepted
     }
 
-    /// Receives the next request; nil if the connection had to make room for another meanwhile, and does not count any
-    /// more.
+    /// Receives the next request on a silent connection; nil if it had to make room for another meanwhile, and does not
+    /// count any more.
     private func nextRequest(on connection: ControlConnection) -> ControlConnection.Received? {
-        state.withLock { $0.silent.append(connection) }
         let received = connection.receive()
-        let isCounted = state.withLock { state in
+        return endSilence(of: connection) ? received : nil
+    }
+
+    /// Returns whether the connection still counts.
+    private func endSilence(of connection: ControlConnection) -> Bool {
+        state.withLock { state in
             let place = state.silent.firstIndex { $0 === connection }
             if let place { state.silent.remove(at: place) }
             return place != nil
         }
-        return isCounted ? received : nil
     }
 
     /// The connection no longer counts among the ``State/connections``.
@@ -163,14 +170,20 @@ package final class ControlSocket: Sendable {
         }
     }
 
+    /// A reply without a result.
+    private typealias Notice = OperationReply<Done>
+
     /// Returns whether the connection still counts.
     private func serve(_ connection: ControlConnection) -> Bool {
         guard let peer = connection.peer, peer.user == getuid() else {
             let user = connection.peer.map { " and not of user \($0.user)" } ?? ""
             connection.refuse("the server accepts commands from processes of user \(getuid()) only\(user)")
-            return true
+            return endSilence(of: connection)
         }
+        var isNew = true
         while true {
+            if !isNew { state.withLock { $0.silent.append(connection) } }
+            isNew = false
             guard let received = nextRequest(on: connection) else {
                 connection.refuse("the server is busy with \(Self.connections) other commands")
                 return false
@@ -182,7 +195,7 @@ package final class ControlSocket: Sendable {
                 return true
             case .request(.perform(let operation), let secret):
                 let dialogue = OperationDialogue(
-                    process: peer.process, report: { connection.send(OperationReply.progress($0)) },
+                    process: peer.process, report: { connection.send(Notice.progress($0)) },
                     isAbandoned: { [self] in isAbandoned(connection) },
                     pageEnd: {
                         guard connection.waitForInput(seconds: 0), !connection.isClosedByPeer,
@@ -190,7 +203,7 @@ package final class ControlSocket: Sendable {
                         else { return nil }
                         return end
                     },
-                    opened: { connection.send(OperationReply.opened(address: $0, token: $1)) },
+                    opened: { connection.send(Notice.opened(address: $0, token: $1)) },
                     waitForEnd: { [self] in
                         // The client has nothing to say before its end, so input ends the proxy, too.
                         while !isAbandoned(connection), !connection.waitForInput(seconds: 1) {}
@@ -200,7 +213,7 @@ package final class ControlSocket: Sendable {
                     continue
                 }
                 guard beginLongOperation() else {
-                    guard connection.send(OperationReply.busy(count: Self.longOperations)) else { return true }
+                    guard connection.send(Notice.busy(count: Self.longOperations)) else { return true }
                     continue
                 }
                 let reply = service.perform(operation, secret, dialogue)
@@ -238,7 +251,9 @@ package final class ControlSocket: Sendable {
         let connection = try connect(to: home)
         // A server that refuses the connection says why before it has read the request.
         _ = connection.send(request, secret)
-        guard connection.waitForInput(seconds: request == .status ? LocalSocket.timeoutSeconds : Self.lockSeconds),
+        var limit = Self.lockSeconds
+        if case .status = request { limit = LocalSocket.timeoutSeconds }
+        guard connection.waitForInput(seconds: limit),
             case .line(let line) = connection.receiveLine(),
             let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line))
         else {

@@ -50,8 +50,8 @@ package struct HomeSnapshot: Sendable {
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
         let expiryTimes: [String: Int64]
-        let withheld: [String: String]
-        let withheldIdentities: [String: String]
+        let withheld: [String: Refusal]
+        let withheldIdentities: [String: Refusal]
         let brokerAccounts: [String: BrokerCookies.Account]
         let identities: [Identity]
         let issuing: [Certificate]?
@@ -75,7 +75,7 @@ package struct HomeSnapshot: Sendable {
     }
 
     /// The lock reason of a vault that the user has locked, or whose passphrase has not been entered.
-    package static let vaultIsLocked = "the vault is locked; run `countersign vault unlock`"
+    package static let vaultIsLocked = Refusal.locked.text
 
     /// Discards everything that comes from the vault.
     mutating func lock() {
@@ -94,8 +94,8 @@ package struct HomeSnapshot: Sendable {
         let withheld = withheld
         let withheldIdentities = withheldIdentities
         let enrolled: Policy.EnrolledMaterial =
-            if let lockReason {
-                .closed(reason: Refusal(.closed, lockReason))
+            if lockReason != nil {
+                .closed(reason: .locked)
             } else {
                 .open(
                     credentials: taggedCredentials, tokens: taggedTokens.filter { withheld[$0.key] == nil },
@@ -106,8 +106,8 @@ package struct HomeSnapshot: Sendable {
             sites: answeredSites, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:],
-            withheld: lockReason == nil ? Self.refusals(withheld) : [:],
-            withheldIdentities: lockReason == nil ? Self.refusals(withheldIdentities) : [:],
+            withheld: lockReason == nil ? withheld : [:],
+            withheldIdentities: lockReason == nil ? withheldIdentities : [:],
             withheldSessions: withheldSessions,
             brokerAccounts: lockReason == nil ? brokerAccounts : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
@@ -117,12 +117,8 @@ package struct HomeSnapshot: Sendable {
             generation: generation)
     }
 
-    private static func refusals(_ reasons: [String: String]) -> [String: Refusal] {
-        reasons.mapValues { Refusal(.withheld, $0) }
-    }
-
     private var answeredSites: SiteList {
-        if isPaused { return .empty(because: Refusal(.closed, Home.isPausedReason)) }
+        if isPaused { return .empty(because: .paused) }
         return isAnswering ? sites : .empty
     }
 
@@ -149,9 +145,9 @@ package struct HomeSnapshot: Sendable {
     }
 
     /// Why the enrolments of these names answer no challenge; almost always empty.
-    private var withheld: [String: String] { vault?.contents.withheld ?? [:] }
+    private var withheld: [String: Refusal] { vault?.contents.withheld ?? [:] }
 
-    private var withheldIdentities: [String: String] { vault?.contents.withheldIdentities ?? [:] }
+    private var withheldIdentities: [String: Refusal] { vault?.contents.withheldIdentities ?? [:] }
 
     private var withheldSessions: Set<SharedSession.Key> {
         guard let contents = vault?.contents else { return [] }
@@ -171,7 +167,7 @@ package struct HomeSnapshot: Sendable {
     private var brokerAccounts: [String: BrokerCookies.Account] {
         (vault?.contents.signIns ?? [:]).filter { $0.value.isFromBroker }.mapValues { record in
             let name = "the sign-in \"\(record.name)\""
-            if let reason = withheld[record.name] { return .none(reason: reason) }
+            if let reason = withheld[record.name] { return .none(reason: reason.text) }
             guard record.ended.isEmpty else { return .none(reason: "\(name) has ended") }
             guard !record.subject.isEmpty else { return .none(reason: "\(name) does not say whose it is") }
             return .signIn(name: record.name, subject: record.subject, identifier: record.identifier)

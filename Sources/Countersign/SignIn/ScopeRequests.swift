@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignAnswering
+import CountersignChallenges
 import CountersignOAuth
 package import CountersignSignIn
 import Dispatch
@@ -78,7 +79,8 @@ package final class ScopeRequests: Sendable {
             case .isRunning: break
             case .begins: state.running[name] = Task.detached { [self] in await ask(lack, wish) }
             }
-            return "a page may open that asks you for it; if none does, `countersign enroll \(name) --scope SCOPE` asks"
+            let remedy = Remedy.signIn(name: name, scopes: lack.scopes).sentence
+            return "a page may open that asks you for it; if none does, \(remedy)"
         }
     }
 
@@ -110,7 +112,7 @@ package final class ScopeRequests: Sendable {
 
     private func warn(_ lack: ScopeAsker.Lack, _ error: any Error) {
         let isInVain = (error as? ProtectedResourceError)?.endsRequest == true
-        let hint = "ask for it with `countersign enroll \(lack.token.name) --scope SCOPE`"
+        let hint = Remedy.signIn(name: lack.token.name, scopes: lack.scopes).sentence
         for diagnostic in Diagnostic.all(in: error) {
             logger.warning(
                 "the scope that \(lack.origin) requires was not obtained: \(diagnostic.message)",

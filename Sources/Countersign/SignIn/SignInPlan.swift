@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CountersignCryptography
+import CountersignCryptography
 package import CountersignOAuth
 package import CountersignSignIn
 import CountersignVault
@@ -8,9 +8,6 @@ import CountersignVault
 /// A sign-in that a profile describes, from its checks to the vault. The library and `countersign enroll` take the same
 /// steps: ``check(_:)``, the person's consent, ``prepare(replacing:in:)``, ``SignInFlow``, and storing the result.
 package struct SignInPlan: Sendable {
-    /// Performs an operation on the vault, with the secret that belongs to it.
-    package typealias Vault = (VaultOperation, Secret?) throws -> VaultResult
-
     package let profile: SignInProfile
     /// The file or URL that the profile came from.
     package let source: String
@@ -40,8 +37,8 @@ package struct SignInPlan: Sendable {
     }
 
     /// The stored sign-in of that name, which the new one replaces.
-    package func former(in vault: Vault) throws -> ListedSignIn? {
-        try Self.signIns(vault(.listSignIns, nil)).first { $0.name == name }
+    package func former(in vault: any OperationPerformer) throws -> ListedSignIn? {
+        try vault.perform(ListSignIns()).first { $0.name == name }
     }
 
     /// Another provider's profile must not take over a name that nobody has chosen for it: the sites with that name
@@ -57,20 +54,17 @@ package struct SignInPlan: Sendable {
     }
 
     /// Throws unless the sign-in can be stored, and replaces what the person has agreed to.
-    package func prepare(replacing former: ListedSignIn?, in vault: Vault) throws {
-        let check = VaultOperation.checkSignIn(
-            name: name, sites: sites, obtainsCertificate: profile.certificates.map { _ in true })
-        let present = try Self.signIns(vault(check, nil)).first
+    package func prepare(replacing former: ListedSignIn?, in vault: any OperationPerformer) throws {
+        let present = try vault.perform(
+            CheckSignIn(name: name, sites: sites, obtainsCertificate: profile.certificates != nil))
         guard present?.issuer == former?.issuer else {
             throw CountersignError(.refused, "another sign-in \(name.debugDescription) was stored meanwhile")
         }
     }
 
     /// Stores the tokens and the sites.
-    func store(_ new: NewSignIn, _ result: SignInResult, in vault: Vault) throws {
-        guard case .done = try vault(.storeSignIn(new), SignInTokens(result.tokens).encoded) else {
-            throw Self.unexpected
-        }
+    func store(_ new: NewSignIn, _ result: SignInResult, in vault: any OperationPerformer) throws {
+        _ = try vault.perform(StoreSignIn(new), secret: SignInTokens(result.tokens).encoded)
     }
 
     /// The completed sign-in on its way into the vault. `broker` is what the identity broker has said, if it has issued
@@ -91,15 +85,6 @@ package struct SignInPlan: Sendable {
         }
         return new
     }
-
-    package static func signIns(_ result: VaultResult) throws -> [ListedSignIn] {
-        guard case .signIns(let found) = result else { throw unexpected }
-        return found
-    }
-
-    static let unexpected = CountersignError(
-        .refused, "the running server gave an answer that this version does not expect",
-        hint: "restart `countersign serve`")
 }
 
 // MARK: Profiles

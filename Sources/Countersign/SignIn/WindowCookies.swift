@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCookies
-package import CountersignCryptography
 package import CountersignSignIn
 import Glibc
 
 extension SharedCookies {
     /// Adds the cookies that the window has brought to their session in the vault.
-    package func store(in vault: (VaultOperation, Secret?) throws -> VaultResult) throws {
-        guard case .sessions(let sessions) = try vault(.listSessions, nil) else { throw SignInPlan.unexpected }
-        let known = sessions.first { $0.key == key }?.cookies ?? []
+    package func store(in vault: any OperationPerformer) throws {
+        let known = try vault.perform(ListSessions()).first { $0.key == key }?.cookies ?? []
         let captured = captured(at: Int64(time(nil)), isPublicSuffix: Home.isPublicSuffix) { identity in
             known.first { $0.identity == identity }.map { .init(sameSite: $0.sameSite, stored: $0.stored) }
         }
         var session = SharedSession(key: key)
         for cookie in captured { session.apply(.set(cookie)) }
         guard !session.cookies.isEmpty else { return }
-        let operation = VaultOperation.storeSession(ListedSession(session), replaces: false)
-        guard case .done = try vault(operation, SessionValues.encoded(session.cookies)) else {
-            throw SignInPlan.unexpected
-        }
+        _ = try vault.perform(
+            StoreSession(ListedSession(session), replaces: false), secret: SessionValues.encoded(session.cookies))
     }
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignChallenges
 import CountersignNegotiate
 import CountersignSitePolicy
 import CountersignVault
@@ -88,27 +89,27 @@ struct CredentialCommand: ParsableCommand {
             let input = tokenStdin ? SecretInput(isStandardInput: true, flag: "--token-stdin") : secrets.input
             let session = try VaultAccess(home: home, secrets: input).session(
                 creates: true, readsSecret: keytab == nil)
-            let result: VaultResult
+            let blocked: BlockedCredential?
             if let principal {
                 let secret =
                     try keytab.map { try KeytabKeys.read($0, of: principal) }
                     ?? input.read("the password of \(principal)", twice: true)
-                result = try session.perform(
-                    .setPrincipal(name: name, principal: principal, hasKeys: keytab != nil), secret: secret)
+                blocked = try session.perform(
+                    SetPrincipal(name: name, principal: principal, hasKeys: keytab != nil), secret: secret)
                 Console.result("credential \"\(name)\" stored for \(principal)\n")
             } else if let user {
                 let password = try input.read("the password of \(user)", twice: true)
-                result = try session.perform(.setCredential(name: name, user: user), secret: password)
+                blocked = try session.perform(SetCredential(name: name, user: user), secret: password)
                 Console.result("credential \"\(name)\" stored for \(user)\n")
             } else {
-                result = try session.perform(.setToken(name: name), secret: try input.read("the token"))
+                blocked = try session.perform(SetToken(name: name), secret: try input.read("the token"))
                 Console.result("credential \"\(name)\" stored: a token\n")
             }
-            if case .stored(let blocked?) = result {
+            if let blocked {
                 Console.warning(
                     "\(user == nil ? "this credential is" : "this user name and password are") blocked: "
                         + blocked.sentence,
-                    hint: "`countersign credential retry \(name)` permits one more attempt")
+                    hint: Remedy.permitRetry(name: name).sentence)
             }
             if let user, user.contains(":") {
                 Console.warning(
@@ -136,7 +137,7 @@ struct CredentialCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let found = try VaultAccess(home: home, secrets: secrets.input).session().credentials()
+            let found = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListCredentials())
             try show(
                 found.map { Shown(name: $0.name, kind: $0.kind.rawValue, user: $0.user, blocked: $0.blocked) },
                 of: home)
@@ -205,10 +206,11 @@ struct CredentialCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let (count, known) = try VaultAccess(home: home, secrets: secrets.input).session()
-                .remove(.removeCredential(name: name))
-            guard count > 0 else {
-                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set --user USER")
+            let removed = try VaultAccess(home: home, secrets: secrets.input).session()
+                .perform(RemoveCredential(name: name))
+            guard removed.count > 0 else {
+                throw CountersignError.unknown(
+                    "credential", name, known: removed.known, addedBy: "credential set --user USER")
             }
             Console.result("credential \"\(name)\" removed\n")
         }

@@ -112,7 +112,7 @@ struct ExecCommand: AsyncParsableCommand {
             throw error
         }
         await runtime.stop()
-        let isListEmpty = keeper.policy.current.sites.rules.isEmpty
+        let isListEmpty = keeper.policy.current.sites.isReallyEmpty
         ExecSummary(report: UnansweredReport(unanswered, isListEmpty: isListEmpty), home: home).write(status: status)
         throw ExitCode(status)
     }
@@ -143,7 +143,11 @@ struct ExecCommand: AsyncParsableCommand {
         let environment = try trust.environment(
             for: listening.address, token: token, files: files, inherited: inherited)
         if let warning = environment.replaced.warning { Console.warning(warning) }
-        SiteReports.write([GitOverrides(environment: inherited).warning].compactMap(\.self))
+        SiteReports.write(
+            [
+                GitOverrides(environment: inherited).warning,
+                SubversionOptions.warning(for: words, rootPath: home.rootCertificate.path),
+            ].compactMap(\.self))
         return try await ChildProcess.run(
             words, environment: environment.applied(to: inherited), descriptors: descriptors)
     }

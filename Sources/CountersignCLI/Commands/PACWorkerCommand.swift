@@ -9,5 +9,11 @@ struct PACWorkerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: PACWorker.command, abstract: "Run scripts for another process.", shouldDisplay: false)
 
-    func run() { PACWorker.run() }
+    @Argument(help: "The engine (default: the first one that is installed).") var engine: String?
+
+    func run() throws {
+        let kind = engine.flatMap(EngineKind.init)
+        if let engine, kind == nil { throw ValidationError("no engine is called \(engine)") }
+        PACWorker.run(kind)
+    }
 }

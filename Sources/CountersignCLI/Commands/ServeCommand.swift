@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignChallenges
 import CountersignAddresses
 import CountersignNIO
 import CountersignCLinux
@@ -144,7 +145,8 @@ struct ServeCommand: AsyncParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
         }
-        if keeper.policy.current.sites.rules.isEmpty { SiteReports.noneListed(in: home) }
+        if keeper.policy.current.sites.isReallyEmpty { SiteReports.noneListed(in: home) }
+        if home.isPaused { Console.warning(Refusal.paused.text) }
         SiteReports.write(keeper.remarks)
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()

@@ -22,7 +22,8 @@ struct TestCommand: AsyncParsableCommand {
             checks, whether the server's certificate verifies and whether it is revoked, the answer, the response, and \
             the command that helps if something is missing. A password that the site rejects counts as rejected, as from any other program.
 
-            Exit status: 0 if the site responded with neither an error of TLS or the proxy nor a 401; 1 otherwise.
+            Exit status: 0 if the site responded with neither an error of TLS or the proxy nor a 401, and did not ask in \
+            vain for a client certificate before it responded with an error; 1 otherwise.
 
             EXAMPLES:
               countersign test https://git.corp.example/tools.git
@@ -96,7 +97,8 @@ struct TestCommand: AsyncParsableCommand {
         guard !Task.isCancelled else {
             throw CountersignError(.refused, "`countersign serve` was stopped before the site responded")
         }
-        let result = TestResult(url, response, unanswered, keeper.policy.current)
+        let route = try? await RouteHop.all(to: url.description, routes)
+        let result = TestResult(url, response, unanswered, keeper.policy.current, route: route ?? [])
         return PolicyReport(text: result.text, json: try Console.json(result), isGood: result.isGood)
     }
 }

@@ -68,9 +68,12 @@ struct TrustAnchorCommand: ParsableCommand {
         private static func warn(about certificate: Certificate) {
             let subject = "\"\(Console.printable(certificate.subject))\""
             if !certificate.isCertificateAuthority {
+                let issuer = "\"\(Console.printable(certificate.issuer))\""
+                let isSelfSigned = certificate.issuer == certificate.subject
+                let single = "for a single server, see `countersign trust allow --help`"
                 Console.warning(
                     "\(subject) is not a CA certificate, and verifies at most itself",
-                    hint: "for a single server, see `countersign trust allow --help`")
+                    hint: isSelfSigned ? single : "add the certificate of the CA \(issuer) instead; \(single)")
             }
             if certificate.notAfter < Int64(time(nil)) {
                 Console.warning("\(subject) expired on \(Day.text(certificate.notAfter))")

@@ -39,7 +39,7 @@ struct TrustCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let decisions = try VaultAccess(home: home, secrets: secrets.input).session().trustExceptions()
+            let decisions = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListTrustExceptions())
             if decisions.isEmpty, !output.json {
                 ListOptions.empty(
                     "there is no trust exception", in: home,
@@ -114,7 +114,7 @@ struct TrustCommand: ParsableCommand {
             let exception = TrustExceptionRecord(
                 host: origin.host, port: origin.port, leafSHA256: leaf, until: end, answers: answer, made: now)
             _ = try VaultAccess(home: home, secrets: secrets.input).session(creates: true)
-                .perform(.addTrustException(exception))
+                .perform(AddTrustException(exception))
             Console.result(
                 "\(TrustedServer.text(origin)): \(CertificateFingerprint.text(leaf)) is allowed"
                     + (end.map { " until \(WallClock.rfc3339($0))" } ?? "")
@@ -146,14 +146,14 @@ struct TrustCommand: ParsableCommand {
 
         func run() throws {
             let origin = try TrustedServer.origin(place)
-            let (forgotten, known) = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).session()
-                .remove(.removeTrustExceptions(host: origin.host, port: origin.port))
-            guard forgotten > 0 else {
+            let removed = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).session()
+                .perform(RemoveTrustExceptions(host: origin.host, port: origin.port))
+            guard removed.count > 0 else {
                 throw CountersignError.unknown(
-                    "there is no trust exception for \(TrustedServer.text(origin))", known: known,
+                    "there is no trust exception for \(TrustedServer.text(origin))", known: removed.known,
                     addedBy: "trust allow HOST --fingerprint SHA256")
             }
-            let count = forgotten == 1 ? "1 trust exception" : "\(forgotten) trust exceptions"
+            let count = removed.count == 1 ? "1 trust exception" : "\(removed.count) trust exceptions"
             Console.result("\(TrustedServer.text(origin)): \(count) removed\n")
         }
     }

@@ -16,8 +16,11 @@ struct VaultCommand: ParsableCommand {
     struct Status: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "status",
-            abstract: "Show the vault's state without opening it.",
+            abstract: "Show the vault's state.",
             discussion: """
+                Asks for no passphrase. Without one, the vault is decrypted to find damage, and nothing in it is \
+                shown. Exit status 1 if it is damaged, or if its key file is missing or wrong.
+
                 EXAMPLES:
                   countersign vault status --json
                 """)
@@ -28,7 +31,8 @@ struct VaultCommand: ParsableCommand {
         func run() throws {
             let home = try homeOption.located()
             let folder = VaultFolder(home: home.path)
-            let status = try SealedVault(storage: folder).status()
+            let vault = SealedVault(storage: folder)
+            let status = try vault.status()
             let mode = try folder.permissions(of: .vault) ?? 0
             var server: ControlReply?
             do {
@@ -40,14 +44,11 @@ struct VaultCommand: ParsableCommand {
             }
             let now = Int64(time(nil))
             let records = try BreakerFile(home: home, now: { now }).read()
-            let shown = Shown(status, mode: mode, server, BlockedCredential.all(in: records, at: now))
-            if output.json { return try Console.result(json: shown) }
-            Console.result(shown.text)
-            if status.key == .file, !status.hasKey {
-                Console.warning(
-                    "\(status.keyLocation) is missing, and the vault cannot be opened without it",
-                    hint: "restore it from a backup")
-            }
+            var fault: VaultError?
+            do throws(VaultError) { try vault.check() } catch { fault = error }
+            let shown = Shown(status, fault, mode: mode, server, BlockedCredential.all(in: records, at: now))
+            if output.json { try Console.result(json: shown) } else { Console.result(shown.text) }
+            if let fault { throw fault }
         }
     }
 
@@ -163,16 +164,22 @@ struct VaultCommand: ParsableCommand {
         let hasBackup: Bool
         /// The running server of this home, if there is one.
         let server: ControlReply?
+        /// Why it cannot be opened; nil if it can be, or if that needs a passphrase.
+        let fault: String?
         /// Nil if there are none.
         let blocked: [BlockedCredential]?
 
         private enum CodingKeys: String, CodingKey {
-            case path, openedBy, bytes, mode, server, blocked
+            case path, openedBy, bytes, mode, server, blocked, fault
             case hasKeyFile = "keyFile"
             case hasBackup = "backup"
         }
 
-        init(_ status: VaultStatus, mode: UInt32, _ server: ControlReply?, _ blocked: [BlockedCredential]) {
+        init(
+            _ status: VaultStatus, _ fault: VaultError?, mode: UInt32, _ server: ControlReply?,
+            _ blocked: [BlockedCredential]
+        ) {
+            self.fault = fault?.detail
             self.blocked = blocked.isEmpty ? nil : blocked
             path = status.location
             openedBy = status.key == .file ? "key file" : "passphrase"
@@ -189,7 +196,8 @@ struct VaultCommand: ParsableCommand {
                 rows: [
                     ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
                     ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
-                ] + (blocked ?? []).map { ["blocked", "\($0.name): \($0.sentence)"] }
+                ] + (fault.map { [["fault", $0]] } ?? [])
+                    + (blocked ?? []).map { ["blocked", "\($0.name): \($0.sentence)"] }
             ).text
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignChallenges
 
 /// What `countersign exec` says when its command has ended: one line for each site whose challenge was not answered.
 struct ExecSummary {
@@ -11,7 +12,9 @@ struct ExecSummary {
     private static let limit = 10
 
     func write(status: Int32) {
-        if report.isListEmpty {
+        if home.isPaused {
+            Console.warning(Refusal.paused.text)
+        } else if report.isListEmpty {
             SiteReports.noneListed(in: home)
             SiteReports.write(home.ignoredSiteFiles)
         }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignCryptography
 import FoundationEssentials
 import Synchronization
 

@@ -4,13 +4,14 @@ import Countersign
 import CountersignAddresses
 import CountersignChallenges
 import CountersignAnswering
+import CountersignHTTP1
 import CountersignProxy
 import Glibc
 
 /// What `countersign test` shows: the way of one request, and what to do next.
 struct TestResult: Encodable {
     let site: String
-    /// `direct`.
+    /// `direct`, or the next hops with their reasons.
     let route: String
     /// How the proxy handled the request.
     let handling: String
@@ -45,15 +46,20 @@ struct TestResult: Encodable {
         case isGood = "ok"
     }
 
-    init(_ url: AbsoluteURL, _ response: CurlClient.Response, _ unanswered: UnansweredSites, _ policy: Policy) {
+    /// `route` has the hops of the request; empty if there is no way.
+    init(
+        _ url: AbsoluteURL, _ response: CurlClient.Response, _ unanswered: UnansweredSites, _ policy: Policy,
+        route hops: [RouteHop]
+    ) {
         let origin = url.origin
         let explanation = Explanation(of: origin, policy: policy, now: Int64(time(nil)))
-        let failed = unanswered.sites(hasFailed: true).first { $0.origin == origin }
+        // A parent answers before the site.
+        let all = unanswered.sites(hasFailed: true)
+        let failed = all.first { $0.origin.scheme == .proxy } ?? all.first { $0.origin == origin }
         let answer = unanswered.answers.last { $0.space.origin == origin }
         let isTunnel = explanation.handling == .tunnel
         site = origin.description
-        // Without parent proxies, every request goes to the origin itself.
-        route = "direct"
+        route = hops.isBySetting ? hops.isEmpty ? "none" : hops.sentence : RouteHop.direct.hop
         handling = explanation.handlingText
         listed = Self.text(explanation.site)
         crossSite = explanation.pagesText
@@ -62,6 +68,8 @@ struct TestResult: Encodable {
         let refusal = response.values(of: "proxy-status").first
         error = Self.error(response, refusal)
         let untrusted = unanswered.untrustedReason(of: origin)
+        // A site that wants a certificate often says so only with an error.
+        let wantsCertificate = response.status >= 400 && unanswered.certificateChecks(of: origin) != nil
         trust =
             if origin.scheme == .http {
                 nil
@@ -75,7 +83,8 @@ struct TestResult: Encodable {
                 nil
             }
         revocation = unanswered.revocation(of: origin)
-        let checks = unanswered.checks(of: origin)
+        let checks =
+            unanswered.checks(of: origin) ?? (wantsCertificate ? unanswered.certificateChecks(of: origin) : nil)
         let rejection = answer == nil ? unanswered.rejection(of: origin) : nil
         let sent = answer ?? rejection
         let isChallenged = response.status == 401 || answer != nil || checks != nil
@@ -88,29 +97,25 @@ struct TestResult: Encodable {
             return "\(answer.space.scheme.rawValue) with \"\(answer.name)\"\(realm)"
         }
         rejected = rejection.map { "\($0.space.scheme.rawValue) with \"\($0.name)\"" }
-        isGood = response.failure == nil && ![0, 401, 407, 502, 503, 504].contains(response.status)
-        let listing = "`countersign sites add \(origin.shortText)\(origin.scheme == .http ? " plaintext=yes" : "")`"
+        isGood =
+            response.failure == nil && !wantsCertificate && ![0, 401, 407, 502, 503, 504].contains(response.status)
+        let isOpen = explanation.site.passed || !isTunnel && origin.scheme == .http || response.status < 400
+        let context = NextStep(url: url, explanation: explanation, response: response, route: hops)
         next =
             if isGood {
-                explanation.site.passed || isTunnel == false && origin.scheme == .http || response.status < 400
-                    ? "nothing: the site responded" : "if the site needs a login, \(listing)"
-            } else if let failed, isTunnel == false || response.status == 401 {
-                failed.remedy ?? "nothing that countersign can do: \(failed.reason)"
-            } else if response.isCertificateRefused, isTunnel {
-                "`countersign trust anchor add FILE`, and \(listing)"
-            } else if error?.contains("closed the connection") == true {
-                "the site closed the connection without a response: try again, or ask its administrator"
-            } else if error != nil {
-                "the site was not reached: check its name, its port and the network"
+                isOpen
+                    ? "nothing: the site responded"
+                    : context.listing.map { "if the site needs a login, \($0)" }
+                        ?? "nothing: the site responded"
             } else {
-                "look at the response: curl -v \(url)"
+                context.sentence(failed, isTunnel: isTunnel, unanswered)
             }
     }
 
     /// Why the site did not respond.
     private static func error(_ response: CurlClient.Response, _ refusal: String?) -> String? {
         let isRefused = [403, 407, 502, 503, 504].contains(response.status)
-        if isRefused, let refusal, let details = refusal.firstMatch(of: #/details="(.*)"/#) { return String(details.1) }
+        if isRefused, let refusal, let details = ProxyStatus.parameter("details", of: refusal) { return details }
         return response.failure
     }
 

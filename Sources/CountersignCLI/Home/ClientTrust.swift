@@ -15,7 +15,7 @@ struct ClientTrust {
     /// The interception CA's root. Creates the CA if the home has none.
     func root() throws -> Certificate {
         if let root = try InterceptionStore(home: home).root() { return root }
-        return try access.session(creates: true).root(.ensureAuthority)
+        return try access.session(creates: true).perform(EnsureAuthority())
     }
 
     /// Writes the bundles and the files of clients, and returns the variables that point programs at them and at the

@@ -100,12 +100,10 @@ struct VaultAccess {
     /// open the vault for it.
     func report(_ question: PolicyQuestion, at origin: Origin) throws -> PolicyReport? {
         guard !secrets.isStandardInput, let server = server(failed: Self.opensVault),
-            server.offers(.report(question)),
-            hasSameTickets(server, for: [try home.sites().rule(for: origin)].compactMap(\.self)),
-            case .report(let report) = try server.perform(
-                .report(question), secret: nil, report: { _ in }, declined: Self.opensVault)
+            server.offers(ReportPolicy.self),
+            hasSameTickets(server, for: [try home.sites().rule(for: origin)].compactMap(\.self))
         else { return nil }
-        return report
+        return try server.perform(ReportPolicy(question), declined: Self.opensVault)
     }
 
     /// Whether the server answers at the sites of `rules` with the Kerberos tickets that this process would use. Says

@@ -11,7 +11,7 @@ import Glibc
 
 /// Performs a command's operations: in the home's running server while it has the vault open, otherwise in this
 /// process, which then opens the vault and may ask for its passphrase.
-final class VaultSession: VaultDoor {
+final class VaultSession: OperationPerformer {
     private let access: VaultAccess
     private let creates: Bool
     private var server: VaultServer?
@@ -30,9 +30,6 @@ final class VaultSession: VaultDoor {
     func prepare() throws {
         if server == nil { _ = try operations() } else { Startup.reportHardening() }
     }
-
-    /// Whether the next operation of this kind is performed by the running server.
-    func isPerformedByServer(_ operation: VaultOperation) -> Bool { server?.offers(operation) == true }
 
     /// The operations in this process, on a vault that it has opened.
     func operations() throws -> VaultOperations {
@@ -64,28 +61,22 @@ final class VaultSession: VaultDoor {
         }
     }
 
-    /// Performs one operation. `report` receives the progress of a renewal. Opens the vault in this process if the
-    /// server cannot perform the operation. Throws if `isAbandoned`, which is called from time to time, returns true.
-    func perform(
-        _ operation: VaultOperation, secret: Secret? = nil, isAbandoned: (@Sendable () -> Bool)? = nil,
-        pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
-        report: @escaping @Sendable (RenewalProgress) -> Void = { _ in }, confirm: AnchorConfirmation? = nil
-    ) throws -> VaultResult {
-        if let server, server.offers(operation) {
-            let result = try server.perform(
-                operation, secret: secret, report: report, isAbandoned: { isAbandoned?() == true },
-                pageEnd: pageEnd, declined: VaultAccess.opensVault)
+    /// Performs one operation. Opens the vault in this process if the server cannot perform it. Throws if the dialogue,
+    /// which is asked from time to time, is abandoned.
+    func perform<Operation: VaultOperation>(
+        _ operation: Operation, secret: Secret? = nil, _ dialogue: OperationDialogue
+    ) throws -> Operation.Result {
+        if let server, server.offers(Operation.self) {
+            let result = try server.perform(operation, secret: secret, dialogue, declined: VaultAccess.opensVault)
             if let result { return result }
             self.server = nil
         }
-        return try operations().perform(
-            operation, secret: secret,
-            OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd), confirm: confirm)
+        return try operations().perform(operation, secret: secret, dialogue)
     }
 
     /// Performs one operation without progress.
-    func operate(_ operation: VaultOperation, _ secret: Secret?) throws -> VaultResult {
-        try perform(operation, secret: secret)
+    func perform<Operation: VaultOperation>(_ operation: Operation, secret: Secret?) throws -> Operation.Result {
+        try perform(operation, secret: secret, .silent)
     }
 
     /// Makes a running server read the home at once, if this process has changed it. Otherwise the server does so
@@ -93,20 +84,7 @@ final class VaultSession: VaultDoor {
     func refreshServer() {
         guard local != nil, let server = VaultServer(of: access.home) else { return }
         // Every operation begins with that.
-        _ = try? server.perform(.listNames, secret: nil, report: { _ in })
-    }
-
-    // MARK: Results
-
-    func signIns(_ operation: VaultOperation) throws -> [ListedSignIn] {
-        guard case .signIns(let found) = try perform(operation) else { throw Self.unexpected }
-        return found
-    }
-
-    /// The shared sessions without the values of their cookies.
-    func sessions() throws -> [ListedSession] {
-        guard case .sessions(let found) = try perform(.listSessions) else { throw Self.unexpected }
-        return found
+        _ = try? server.perform(ListNames())
     }
 
     /// The shared session of a profile for a window. If the server performs the operations, the window gets the
@@ -117,5 +95,5 @@ final class VaultSession: VaultDoor {
     }
 
     /// Adds the cookies that a window has brought to their session.
-    func store(_ cookies: SharedCookies) throws { try cookies.store(in: operate) }
+    func store(_ cookies: SharedCookies) throws { try cookies.store(in: self) }
 }

@@ -55,7 +55,7 @@ struct IdentitySummary: Encodable {
 
     init(_ found: ListedIdentity, _ sites: IdentitySites) throws {
         let chain = try found.chain.map { try Certificate(der: Array($0)) }
-        guard let leaf = chain.first else { throw VaultSession.unexpected }
+        guard let leaf = chain.first else { throw CountersignError.unexpectedAnswer }
         let name = found.name
         let now = Int64(time(nil))
         self.name = name

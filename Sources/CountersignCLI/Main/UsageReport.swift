@@ -4,7 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 
-/// A usage error in this program's form: the usage first, because it is the same each time, and the fault last.
+/// A usage error in this program's form: the fault first, as in every other error, then what helps.
 struct UsageReport {
     /// What is wrong.
     let message: String
@@ -46,8 +46,8 @@ struct UsageReport {
     }
 
     func write() {
-        for hint in hints { Console.log("hint", hint) }
         Console.log("error", message)
+        for hint in hints { Console.log("hint", hint) }
     }
 
     /// `countersign explain [--home <dir>] [--json] <url>` as `countersign explain [options] <url>`.

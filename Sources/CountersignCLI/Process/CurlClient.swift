@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCCurl
+import CountersignCryptography
 
 /// A client of the proxy for `demo` and `test`: libcurl, using the proxy as any other program would. Blocks the calling
 /// thread.
@@ -15,6 +16,7 @@ struct CurlClient {
         var body = ""
         /// libcurl's error if there was no complete response: `curl: (60) SSL peer certificate …`.
         var failure: String?
+        var missingLibrary: MissingLibrary?
         /// The client could not verify the certificate that it was shown.
         var isCertificateRefused = false
 
@@ -33,7 +35,7 @@ struct CurlClient {
     /// with an error.
     func get(_ url: String, unless isCancelled: @escaping () -> Bool = { false }) -> Response {
         guard let handle = csn_curl_easy_init() else {
-            return Response(failure: "libcurl cannot be loaded or initialised")
+            return Response(failure: MissingLibrary.curl.detail, missingLibrary: .curl)
         }
         defer { csn_curl_easy_cleanup(handle) }
         let received = Received(isCancelled)

@@ -60,16 +60,26 @@ struct ControlledVault: Sendable {
         var reply = ControlReply(isLocked: keeper.isLocked, error: diagnostic?.message, hint: diagnostic?.hint)
         reply.isWrongPassphrase = isWrongPassphrase
         reply.route = route
-        if request == .status { reply.knowsRoutes = true }
-        if request == .status, reporter != nil {
-            reply.operations = VaultOperation.names
+        guard case .status = request else { return reply }
+        reply.knowsRoutes = true
+        if reporter != nil {
+            reply.operations = OperationTable.names
             reply.kerberos = .ofThisProcess
         }
         return reply
     }
 
-    /// Performs an operation. When it returns, its changes are in effect.
-    func perform(_ operation: VaultOperation, _ secret: Secret?, _ dialogue: OperationDialogue) -> OperationReply {
+    /// Performs an operation, and returns an `OperationReply` with its result. When it returns, the changes are in
+    /// effect.
+    func perform(
+        _ operation: some VaultOperation, _ secret: Secret?, _ dialogue: OperationDialogue
+    ) -> any Encodable & Sendable {
+        reply(to: operation, secret, dialogue)
+    }
+
+    private func reply<Operation: VaultOperation>(
+        to operation: Operation, _ secret: Secret?, _ dialogue: OperationDialogue
+    ) -> OperationReply<Operation.Result> {
         guard let reporter else { return .unavailable(reason: "this server performs no operations for commands") }
         // The files of the home may have changed since they were last looked at.
         keeper.refresh()
@@ -81,27 +91,25 @@ struct ControlledVault: Sendable {
         } catch {
             return .failed(Diagnostic.all(in: error))
         }
+        let policy = ServedPolicy(
+            report: { [keeper] in try reporter($0, keeper, dialogue.isAbandoned) },
+            runProxy: { try runProxy(spoolBytes: $0, dialogue) })
+        let operations = VaultOperations(
+            home: keeper.home, vault: vault, policy: policy, now: { Int64(time(nil)) })
         do {
-            if case .report(let question) = operation {
-                return .finished(.report(try reporter(question, keeper, dialogue.isAbandoned)))
-            }
-            if case .runProxy(let spoolBytes) = operation {
-                guard Self.sharesNetwork(with: dialogue.process) else {
-                    return .unavailable(reason: "the command is in another network or process namespace")
-                }
-                return .finished(try runProxy(spoolBytes: spoolBytes, dialogue))
-            }
             // An enrolment may take a day, and must not outlive `vault lock` with the vault's content.
-            let dialogue = OperationDialogue(
+            let limited = OperationDialogue(
                 process: dialogue.process, report: dialogue.report,
                 isAbandoned: { [keeper] in dialogue.isAbandoned?() == true || keeper.isLocked },
                 pageEnd: dialogue.pageEnd, opened: dialogue.opened, waitForEnd: dialogue.waitForEnd)
-            let now: @Sendable () -> Int64 = { Int64(time(nil)) }
-            let operations = VaultOperations(home: keeper.home, vault: vault, now: now)
-            let result = try operations.perform(operation, secret: secret, dialogue)
+            let result = try operations.perform(operation, secret: secret, limited)
             keeper.refresh()
-            log(operation, result, dialogue)
+            if let change = operation.change(result) {
+                logger.notice("process \(dialogue.process ?? 0) has \(change)")
+            }
             return .finished(result)
+        } catch let error as OperationUnavailable {
+            return .unavailable(reason: error.reason)
         } catch  where keeper.isLocked {
             return .failed(Diagnostic.all(in: CountersignError(.refused, "the vault was locked meanwhile")))
         } catch {
@@ -110,7 +118,10 @@ struct ControlledVault: Sendable {
     }
 
     /// Runs a proxy with this server's policy until the command has ended.
-    private func runProxy(spoolBytes: Int, _ dialogue: OperationDialogue) throws -> VaultResult {
+    private func runProxy(spoolBytes: Int, _ dialogue: OperationDialogue) throws -> UnansweredReport {
+        guard Self.sharesNetwork(with: dialogue.process) else {
+            throw OperationUnavailable(reason: "the command is in another network or process namespace")
+        }
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
@@ -127,8 +138,7 @@ struct ControlledVault: Sendable {
         dialogue.opened(runtime.addresses.first ?? "", token.utf8Text ?? "")
         dialogue.waitForEnd()
         try Blocking.run { await runtime.stop() }
-        return .unanswered(
-            UnansweredReport(unanswered, isListEmpty: keeper.policy.current.sites.rules.isEmpty))
+        return UnansweredReport(unanswered, isListEmpty: keeper.policy.current.sites.isReallyEmpty)
     }
 
     /// Whether a loopback address is the same one for `process` as for this process, and its descendants can be told.
@@ -138,14 +148,5 @@ struct ControlledVault: Sendable {
             let ours = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/net")
         else { return false }
         return theirs == ours
-    }
-
-    private func log(_ operation: VaultOperation, _ result: VaultResult, _ dialogue: OperationDialogue) {
-        switch result {
-        case .removed(count: 0, known: _), .needsAnchors, .pending: return
-        default: break
-        }
-        guard let change = operation.change else { return }
-        logger.notice("process \(dialogue.process ?? 0) has \(change)")
     }
 }

@@ -277,7 +277,7 @@ package final class ProxyRuntime: Sendable {
                     reply.addresses = addresses
                     reply.clientTokenFile = clientTokenFile
                     return reply
-                }, perform: vault.perform)
+                }, perform: { vault.perform($0, $1, $2) })
             return try ControlSocket(home: vault.keeper.home, inherited: inherited, service: service)
         } catch {
             vault.logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })

@@ -186,7 +186,7 @@ package final class BreakerPermit: Sendable {
 
     static func rejection(of key: Breaker.Key) -> Refusal {
         Refusal(
-            .blocked(namesCommand: false),
+            .blocked(key.credential.name),
             "credential \"\(key.credential.name)\" was rejected here and has not changed since")
     }
 

@@ -25,7 +25,7 @@ extension ChallengeController {
     func answer(to space: ProtectionSpace, under policy: Policy) throws(ChallengeError) -> Answer {
         let origin = try space.origin()
         let rule = try listed(origin, in: policy)
-        let scheme = try permitted(space, by: rule)
+        let scheme = try permitted(space, by: rule, policy)
         return scheme == .certificate
             ? try identity(for: space, rule, policy)
             : try stored(for: space.authenticationSpace(scheme, at: origin), rule, policy)
@@ -52,36 +52,43 @@ extension ChallengeController {
     func listed(_ origin: Origin, in policy: Policy) throws(ChallengeError) -> SiteRule {
         let verdict = policy.sites.verdict(for: origin)
         if case .answer(let rule) = verdict { return rule }
-        let line = policy.sites.rule(for: origin)?.location
+        let refusal = policy.siteCheck(verdict).refusal ?? "not answered"
         throw ChallengeError(
-            .siteNotAllowed, "\(origin): \(policy.siteCheck(verdict).reason)", listLine: line,
-            hint: line.map { "change \($0)" } ?? "list it with `countersign sites add \(origin)`")
+            .siteNotAllowed, refusal.after("\(origin): "),
+            of: UnansweredRequest(origin, policy.sites.rule(for: origin), nil as AuthenticationScheme?), under: policy)
     }
 
-    func permitted(_ space: ProtectionSpace, by rule: SiteRule) throws(ChallengeError) -> AuthenticationScheme {
-        func no(_ detail: String, _ hint: String) -> ChallengeError {
-            ChallengeError(.methodNotAnswered, detail, listLine: rule.location, hint: hint)
-        }
+    func permitted(
+        _ space: ProtectionSpace, by rule: SiteRule, _ policy: Policy
+    ) throws(ChallengeError) -> AuthenticationScheme {
         let method = space.authenticationMethod
         let supported = method.schemes.filter(AuthenticationScheme.supported.contains)
+        let origin = try space.origin()
+        func no(_ refusal: Refusal, _ hint: String) -> ChallengeError {
+            ChallengeError(
+                .methodNotAnswered, refusal, of: UnansweredRequest(origin, rule, supported.first), under: policy,
+                hint: hint)
+        }
         guard let first = supported.first else {
             let known = AuthenticationScheme.supported.map(\.rawValue).joined(separator: ", ")
-            throw no("\(method) is not supported by this build", "it supports \(known)")
+            throw no(Refusal("\(method) is not supported by this build"), "it supports \(known)")
         }
         guard let scheme = supported.first(where: rule.answer.contains) else {
             let words = (rule.answer.map(\.rawValue) + [first.rawValue]).joined(separator: ",")
-            throw no("\(method) is not among the site's answer=", "write answer=\(words) to permit it")
+            throw no(
+                Refusal(.notPermitted([first]), "\(method) is not among the site's answer="),
+                "write answer=\(words) to permit it")
         }
         guard rule.pattern.scheme == .http else { return scheme }
         guard scheme != .certificate else {
-            throw no("without TLS, no certificate can be presented", "list the site with https")
+            throw no(Refusal(.requiresTLS, "without TLS, no certificate can be presented"), "list the site with https")
         }
         guard !AuthenticatorTable.supported.authenticators(of: scheme).contains(where: \.requiresTLS) else {
-            throw no("\(method) is answered over https only", "list the site with https")
+            throw no(Refusal(.requiresTLS, "\(method) is answered over https only"), "list the site with https")
         }
         guard rule.answersPlaintext else {
             throw no(
-                "site is http and its line does not say plaintext=yes", "write plaintext=yes to permit it nevertheless")
+                .plaintext, "write plaintext=yes to permit it nevertheless")
         }
         return scheme
     }
@@ -94,10 +101,8 @@ extension ChallengeController {
         let (identity, check) = policy.identity(for: request, rule: rule, now: Int64(time(nil)))
         guard let identity else {
             throw ChallengeError(
-                .nothingToAnswerWith, check.reason, listLine: rule.location,
-                hint:
-                    "list identities with `countersign certificate list`, add one with `countersign certificate import FILE`"
-            )
+                .nothingToAnswerWith, check.refusal ?? "not answered",
+                of: UnansweredRequest(try space.origin(), rule, .certificate), under: policy)
         }
         return Answer(
             credential: .identity(ClientIdentity(identity)), name: identity.name, key: nil, line: rule.location)
@@ -108,8 +113,9 @@ extension ChallengeController {
         for space: AuthenticationSpace, _ rule: SiteRule, _ policy: Policy
     ) throws(ChallengeError) -> Answer {
         let origin = space.origin
-        func no(_ reason: String) -> ChallengeError {
-            .nothing(reason, listLine: rule.location, rule.credential, for: space.scheme)
+        func no(_ refusal: Refusal) -> ChallengeError {
+            ChallengeError(
+                .nothingToAnswerWith, refusal, of: UnansweredRequest(origin, rule, space.scheme), under: policy)
         }
         let enrolled: EnrolledCredential
         let decision = policy.credentialDecision(for: rule, in: space) {
@@ -117,12 +123,12 @@ extension ChallengeController {
         }
         switch decision {
         case .useCredential(let credential): enrolled = credential
-        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason.text)
+        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
         // All framings of a scheme accept the same credentials.
         let authenticator = context.authenticators.authenticators(of: space.scheme).first
-        if let obstacle = authenticator?.obstacle(to: enrolled, context) { throw no(obstacle) }
+        if let obstacle = authenticator?.obstacle(to: enrolled, context) { throw no(Refusal(.noCredential, obstacle)) }
         let credential: Credential
         switch enrolled {
         case .password(let password):
@@ -136,8 +142,7 @@ extension ChallengeController {
         guard let reference = credential.reference else { throw no("the credential cannot be sent") }
         let key = Breaker.Key(space: space, credential: reference)
         if breaker.isRejected(key) {
-            throw .nothing(
-                BreakerPermit.rejection(of: key).text, listLine: rule.location, key.credential.name, for: space.scheme)
+            throw no(BreakerPermit.rejection(of: key))
         }
         return Answer(credential: credential, name: reference.name, key: key, line: rule.location)
     }
@@ -154,17 +159,5 @@ extension ProtectionSpace {
             )
         }
         return AuthenticationSpace(origin: origin, realm: realm, scheme: scheme)
-    }
-}
-
-extension ChallengeError {
-    /// The error if the third check fails because of the credential of that name, which is for `scheme`.
-    static func nothing(
-        _ reason: String, listLine: String?, _ credential: String, for scheme: AuthenticationScheme?
-    ) -> ChallengeError {
-        let secret = scheme?.credentialKind == .token ? "--token-stdin" : "--user U"
-        return ChallengeError(
-            .nothingToAnswerWith, reason, listLine: listLine,
-            hint: "set it with `countersign credential set \(credential) \(secret)`")
     }
 }

@@ -99,10 +99,7 @@ extension ChallengeController {
             // The answer was computed before the wait and may be outdated.
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
-                return handBack(
-                    challenge,
-                    .nothing(reason.text, listLine: answer.line, key.credential.name, for: key.space.scheme),
-                    permit)
+                return handBack(challenge, nothing(reason, for: key, under: policy), permit)
             }
         }
         permit.end(.inconclusive)
@@ -200,7 +197,7 @@ extension ChallengeController {
     /// renewed.
     private func refusedToken(for space: ProtectionSpace, _ policy: Policy) -> CredentialReference? {
         guard let origin = try? space.origin(), let rule = try? listed(origin, in: policy),
-            let scheme = try? permitted(space, by: rule),
+            let scheme = try? permitted(space, by: rule, policy),
             let token = policy.credential(named: rule.credential)?.reference, policy.isAccessToken(token),
             breaker.isRejected(Breaker.Key(space: space.authenticationSpace(scheme, at: origin), credential: token))
         else { return nil }
@@ -247,7 +244,7 @@ extension ChallengeController {
         let rule: SiteRule
         do throws(ChallengeError) {
             rule = try listed(try space.origin(), in: policy)
-            _ = try permitted(space, by: rule)
+            _ = try permitted(space, by: rule, policy)
         } catch {
             return handBack(challenge, error, challenge.permit)
         }
@@ -297,8 +294,16 @@ extension ChallengeController {
                 hint: "ask the site's administrator for the permission")
         }
         listeners.tell(.rejected(space, credential: key.credential.name))
-        return .nothing(
-            BreakerPermit.rejection(of: key).text, listLine: listLine, key.credential.name, for: key.space.scheme)
+        return nothing(BreakerPermit.rejection(of: key), for: key, under: keeper.policy.current)
+    }
+
+    /// The error if the third check fails because of the credential of `key`.
+    func nothing(_ refusal: Refusal, for key: Breaker.Key, under policy: Policy) -> ChallengeError {
+        let origin = key.space.origin
+        return ChallengeError(
+            .nothingToAnswerWith, refusal,
+            of: UnansweredRequest(origin, policy.sites.rule(for: origin), key.space.scheme), under: policy,
+            hint: refusal == BreakerPermit.isBeingTried ? "try again later" : nil)
     }
 }
 

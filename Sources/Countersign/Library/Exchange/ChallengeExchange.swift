@@ -3,9 +3,8 @@
 import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
-package import CountersignChallenges
+import CountersignChallenges
 import CountersignCryptography
-import CountersignNegotiate
 import CountersignSitePolicy
 import Dispatch
 import Synchronization
@@ -60,18 +59,18 @@ public struct ChallengeExchange: Sendable {
         case nothing
     }
 
-    private let controller: ChallengeController
-    private let origin: Origin
-    private let rule: SiteRule?
-    private let isEnabled: Bool
-    private let permit: BreakerPermit
+    let controller: ChallengeController
+    let origin: Origin
+    let rule: SiteRule?
+    let isEnabled: Bool
+    let permit: BreakerPermit
     private let request: SignedRequest
-    private var machine: ExchangeMachine
+    private(set) var machine: ExchangeMachine
     private var due = Due.start
     /// Of the last response; 0 before there is one.
-    private var status = 0
+    private(set) var status = 0
     /// The space of the last challenge that was asked about.
-    private var space: AuthenticationSpace?
+    private(set) var space: AuthenticationSpace?
     /// The field that was sent last.
     private var sent: AuthorizationField?
     private var dialogue: (any TokenDialogue)?
@@ -233,14 +232,7 @@ public struct ChallengeExchange: Sendable {
             if origin.scheme == .https, question.offer.authenticator.usesChannelBinding, channelBinding == nil {
                 return fail("the server's certificate was not passed to connected(serverCertificate:)")
             }
-            // Nobody is asked for a device certificate,
-            if question.offer.authenticator.usesDevice {
-                return run(machine.decisionReceived(deviceDecision(question)))
-            }
-            // or for a ticket.
-            if question.offer.authenticator.usesTicket {
-                return run(machine.decisionReceived(ticketDecision(in: question.space)))
-            }
+            if let decision = ownDecision(question) { return run(machine.decisionReceived(decision)) }
             due = .disposition
             space = question.space
             permit.refusal = nil
@@ -308,7 +300,7 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// How long a token may take that is computed on another thread.
-    private static let tokenLimit = DispatchTimeInterval.seconds(60)
+    static let tokenLimit = DispatchTimeInterval.seconds(60)
 
     /// Performs one step of a scheme's dialogue, and waits if it is computed on another thread.
     private mutating func take(_ request: TokenRequest) -> ExchangeMachine.Action {
@@ -347,158 +339,12 @@ public struct ChallengeExchange: Sendable {
     private static var inputs: AnswerInputs {
         AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
     }
-
-    /// Uses an enrolled credential only if the breaker permits it, even if the program stored it since it was given
-    /// out. Credentials that the program created are not restricted.
-    private func answer(with credential: Credential?) -> CredentialDecision {
-        guard let credential else {
-            return .performDefaultHandling(
-                reason: Refusal(.noCredential, "the answer came without a credential"))
-        }
-        if let reference = credential.reference, let space {
-            let key = Breaker.Key(space: space, credential: reference)
-            if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
-                permit.refusal = .nothing(
-                    reason.text, listLine: rule?.location, key.credential.name, for: key.space.scheme)
-                return .performDefaultHandling(reason: reason)
-            }
-        } else {
-            permit.end(.inconclusive)
-        }
-        let reference = credential.reference ?? CredentialReference(name: "of the program", source: .program)
-        switch credential {
-        case .password(let user, let password):
-            return .useCredential(
-                .password(
-                    PasswordCredential(
-                        name: reference.name, user: user, password: password.secret, source: reference.source,
-                        tag: reference.tag)))
-        case .token(let token):
-            return .useCredential(
-                .token(
-                    TokenCredential(
-                        name: reference.name, token: token.secret, source: reference.source, tag: reference.tag)))
-        case .identity(let identity):
-            return .useCredential(.identity(named: identity.name))
-        }
-    }
-
-    /// The ticket to answer with, unless the site has rejected it.
-    private func deviceDecision(_ question: CredentialRequest) -> CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
-        return controller.keeper.policy.current.deviceDecision(
-            for: question.offer.challenge, rule, now: ChallengeController.now())
-    }
-
-    private func ticketDecision(in space: AuthenticationSpace) -> CredentialDecision {
-        guard let rule else { return .performDefaultHandling(reason: .unlisted) }
-        let decision = controller.keeper.policy.current.ticketDecision(for: rule)
-        guard case .useCredential(let credential) = decision, let reference = credential.reference else {
-            return decision
-        }
-        let tickets = KerberosTickets.shared
-        func request() -> BreakerPermit.Permission {
-            let ticket = reference.ticket(version: tickets.version(of: reference), at: space.origin)
-            return permit.requestAtOnce(Breaker.Key(space: space, credential: ticket), of: controller.breaker)
-        }
-        guard case .refused = request() else { return decision }
-        let isKnown = DispatchSemaphore(value: 0)
-        tickets.look(for: reference) { isKnown.signal() }
-        _ = isKnown.wait(timeout: .now() + Self.tokenLimit)
-        guard case .refused(let reason) = request() else { return decision }
-        permit.refusal = .nothing(reason.text, listLine: rule.location, reference.name, for: .negotiate)
-        return .performDefaultHandling(reason: reason)
-    }
-
-    private func conclude(_ outcome: ExchangeMachine.Outcome) -> Outcome {
-        switch outcome {
-        case .notChallenged:
-            permit.end(.inconclusive)
-            return .notChallenged
-        case .accepted:
-            permit.end(GatewayResponse.includes(status: status) ? .unknown : .accepted)
-            return .accepted
-        case .handedBack(let checks):
-            permit.end(.inconclusive)
-            return .handedBack(
-                permit.refusal ?? ChallengeError(checks, rule, of: origin, for: space?.scheme, isEnabled: isEnabled))
-        case .rejected(let space, let credential, _):
-            guard credential.source != .program else {
-                permit.end(.inconclusive)
-                return .rejected
-            }
-            if let ticket = permit.key, ticket.credential.isTicket {
-                permit.end(.rejected)
-                return .rejected
-            }
-            // An enrolled credential is reported to the breaker even if the permit has expired.
-            let rejected = Breaker.Key(space: space, credential: credential)
-            let key = permit.key.flatMap { $0 == rejected ? $0 : nil } ?? rejected
-            permit.hasBeenReported()
-            let isInvalid = machine.hasInvalidCredential || permit.invalidToken == credential
-            let error = controller.rejected(
-                key, for: permit.request, isInvalid ? .invalid : .rejected,
-                at: ProtectionSpace(space), listLine: rule?.location)
-            guard controller.breaker.isRejected(key) else {
-                controller.listeners.tell(.handedBack(ProtectionSpace(space), error))
-                return .handedBack(error)
-            }
-            return .rejected
-        }
-    }
 }
 
 /// The parts of a request that an answer may depend on. The public API does not provide the content.
-private struct SignedRequest: RequestDescription {
+struct SignedRequest: RequestDescription {
     let method: String
     let target: String
 
     func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool { false }
-}
-
-extension ProtectionSpace {
-    /// Converts the space to the public type.
-    package init(_ space: AuthenticationSpace) {
-        let method: AuthenticationMethod =
-            switch space.scheme {
-            case .certificate: .clientCertificate
-            case .pkeyauth: .other("PKeyAuth")
-            case .negotiate: .negotiate
-            case .ntlm: .ntlm
-            case .digest: .digest
-            case .basic: .basic
-            case .bearer: .bearer
-            }
-        self.init(
-            scheme: space.origin.scheme.rawValue, host: space.origin.host, port: Int(space.origin.port),
-            realm: space.realm, authenticationMethod: method)
-    }
-}
-
-extension ChallengeError {
-    /// The error for the first of `checks` that failed. `rule` is the site's line, if it has one, and `scheme` that of
-    /// the challenge.
-    init(
-        _ checks: ThreeChecks, _ rule: SiteRule?, of origin: Origin, for scheme: AuthenticationScheme?, isEnabled: Bool
-    ) {
-        let reason = checks.failure ?? "not answered"
-        let line = rule?.location
-        if !isEnabled {
-            self.init(
-                .switchedOff, "integrated authentication is switched off",
-                hint: "set `isIntegratedAuthenticationEnabled` of the controller")
-        } else if !checks.site.passed, rule != nil {
-            // For a listed site, only the certificate can fail the check.
-            self.init(.serverNotTrusted, reason, listLine: line, hint: Self.trustHint)
-        } else if !checks.site.passed {
-            self.init(.siteNotAllowed, "\(origin): \(reason)", hint: "list it with `countersign sites add \(origin)`")
-        } else if checks.challenge?.passed == false {
-            self.init(.methodNotAnswered, reason, listLine: line, hint: line.map { "change \($0)" })
-        } else {
-            self = .nothing(reason, listLine: line, rule?.credential ?? "NAME", for: scheme)
-        }
-    }
-
-    package static let trustHint =
-        "the server's certificate is at fault, or its authority is missing in the home's Certs/anchors"
 }

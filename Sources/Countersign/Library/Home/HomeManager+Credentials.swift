@@ -71,7 +71,7 @@ public struct CredentialBlock: Equatable, Sendable {
 extension HomeManager {
     /// The credentials, sorted by name.
     public func credentials() async throws -> [StoredCredential] {
-        try await onVault { try $0.credentials().map { StoredCredential($0) } }
+        try await onVault { try $0.perform(ListCredentials()).map { StoredCredential($0) } }
     }
 
     /// Stores a user name and its password, in place of any credential of that name. `name` has 1 to 64 characters from
@@ -87,7 +87,7 @@ extension HomeManager {
                 .valueFaulty,
                 "the user name is empty, longer than \(VaultLimits.userBytes) bytes, or has a control character")
         }
-        return try await set(.setCredential(name: name, user: user), password)
+        return try await set(SetCredential(name: name, user: user), password)
     }
 
     /// Stores a bearer token (RFC 6750), which answers Bearer challenges over https only. Otherwise like
@@ -95,7 +95,7 @@ extension HomeManager {
     @discardableResult
     public func setToken(_ token: BearerToken, name: String) async throws -> CredentialBlock? {
         try Self.check(name)
-        return try await set(.setToken(name: name), Password(token.text))
+        return try await set(SetToken(name: name), Password(token.text))
     }
 
     /// Stores a Kerberos principal, such as `jdoe@CORP.EXAMPLE`, with its password, which obtains tickets and is sent
@@ -106,7 +106,7 @@ extension HomeManager {
     ) async throws -> CredentialBlock? {
         try Self.check(name)
         try Self.check(principal: principal)
-        return try await set(.setPrincipal(name: name, principal: principal, hasKeys: false), password)
+        return try await set(SetPrincipal(name: name, principal: principal, hasKeys: false), password)
     }
 
     /// Stores a Kerberos principal with its keys of all versions and types in a keytab file. Otherwise like
@@ -123,8 +123,8 @@ extension HomeManager {
             } catch {
                 throw ChallengeError(.valueFaulty, error.detail, hint: error.hint, fault: .caller)
             }
-            let operation = VaultOperation.setPrincipal(name: name, principal: principal, hasKeys: true)
-            return try vault.setCredential(operation, keys).map { CredentialBlock($0) }
+            let operation = SetPrincipal(name: name, principal: principal, hasKeys: true)
+            return try vault.perform(operation, secret: keys).map { CredentialBlock($0) }
         }
     }
 
@@ -136,18 +136,21 @@ extension HomeManager {
         }
     }
 
-    private func set(_ operation: VaultOperation, _ password: Password) async throws -> CredentialBlock? {
+    private func set<Operation: VaultOperation>(
+        _ operation: Operation, _ password: Password
+    ) async throws -> CredentialBlock? where Operation.Result == BlockedCredential? {
         try await onVault(creates: true) { vault in
-            try vault.setCredential(operation, password.secret).map { CredentialBlock($0) }
+            try vault.perform(operation, secret: password.secret).map { CredentialBlock($0) }
         }
     }
 
     /// Removes a credential. Throws `credentialMissing` if there is none of that name.
     public func removeCredential(_ name: String) async throws {
         try await onVault(missing: .credentialMissing) { vault in
-            let (count, known) = try vault.remove(.removeCredential(name: name))
-            guard count > 0 else {
-                throw CountersignError.unknown("credential", name, known: known, addedBy: "credential set --user USER")
+            let removed = try vault.perform(RemoveCredential(name: name))
+            guard removed.count > 0 else {
+                throw CountersignError.unknown(
+                    "credential", name, known: removed.known, addedBy: "credential set --user USER")
             }
         }
     }

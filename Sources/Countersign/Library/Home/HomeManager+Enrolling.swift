@@ -14,8 +14,7 @@ extension HomeManager {
         let (renewal, request, key) = try await vault.withOpenVault(creates: true) { [home] opened in
             do {
                 let operations = VaultOperations(home: home, vault: opened, now: ChallengeController.now)
-                let door = OpenedDoor { try operations.perform($0, secret: $1) }
-                let user = try door.credentials().first { $0.name == enrollment.credential }?.user
+                let user = try operations.perform(ListCredentials()).first { $0.name == enrollment.credential }?.user
                 let request = try EnrollmentRequest(enrollment, user: user)
                 // Only an enrolment whose key is in a token gets here.
                 guard let token = try enrollment.token?.located() else { preconditionFailure("there is no token") }
@@ -35,9 +34,7 @@ extension HomeManager {
             let outcome = try await renewal.enroll(
                 plan, replaces: request.replaces, token: key, request.options
             ) { published in
-                let anchors = try Self.chosen(
-                    published.certificates.map { Data($0.der) }, fingerprint: fingerprint, verifying: own)
-                return try anchors.map { try Certificate(der: Array($0)) }
+                try Self.chosen(published.certificates, fingerprint: fingerprint, verifying: own)
             }
             result = .success(IdentityOutcome(outcome))
         } catch {
@@ -53,8 +50,10 @@ extension HomeManager {
     }
 
     /// The self-signed CA certificates among `published`, or the one with the fingerprint.
-    static func chosen(_ published: [Data], fingerprint: [UInt8]?, verifying: [Data]) throws -> [Data] {
-        let roots = try published.map { try Certificate(der: Array($0)) }.filter { root in
+    static func chosen(
+        _ published: [Certificate], fingerprint: [UInt8]?, verifying: [Data]
+    ) throws -> [Certificate] {
+        let roots = published.filter { root in
             root.isCertificateAuthority && root.subject == root.issuer
                 && fingerprint.map { $0 == root.sha256Fingerprint } != false
         }
@@ -66,7 +65,7 @@ extension HomeManager {
                     : "no root certificate of the server has the fingerprint",
                 fault: .peer)
         }
-        return roots.map { Data($0.der) }
+        return roots
     }
 }
 

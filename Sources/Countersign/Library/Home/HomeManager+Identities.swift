@@ -144,8 +144,8 @@ extension HomeManager {
     /// The client identities, sorted by name, with those whose first certificate has not been issued yet.
     public func identities() async throws -> [InstalledIdentity] {
         try await onVault { vault in
-            let listing = try vault.identities()
-            let states = try vault.renewalStates()
+            let listing = try vault.perform(ListIdentities())
+            let states = try vault.perform(ListRenewalStates())
             return try states.map { state in
                 let listed = listing.identities.first { $0.name == state.name }
                 let pending = listing.pending.first { $0.name == state.name }
@@ -180,16 +180,17 @@ extension HomeManager {
         return try await onVault(
             creates: true, missing: .credentialMissing, report: { progress(IdentityProgress($0)) }
         ) { vault in
-            let user = try vault.credentials().first { $0.name == enrollment.credential }?.user
+            let user = try vault.perform(ListCredentials()).first { $0.name == enrollment.credential }?.user
             var request = try EnrollmentRequest(enrollment, user: user)
             for _ in 1...3 {
-                let result = try vault.operate(.enrollIdentity(request), nil)
-                guard case .needsAnchors(let published, _) = result else {
-                    return IdentityOutcome(try OpenedDoor.outcome(result))
+                switch try vault.perform(EnrollIdentity(request)) {
+                case .enrolled(let outcome): return IdentityOutcome(outcome)
+                case .needsAnchors(let published, _):
+                    let anchors = try Self.chosen(
+                        published, fingerprint: fingerprint, verifying: request.serverAnchors ?? [])
+                    request.chosen = EnrollmentRequest.ChosenAnchors(
+                        anchors: anchors.map { Data($0.der) }, published: published.map { Data($0.der) })
                 }
-                let anchors = try Self.chosen(
-                    published, fingerprint: fingerprint, verifying: request.serverAnchors ?? [])
-                request.chosen = EnrollmentRequest.ChosenAnchors(anchors: anchors, published: published)
             }
             throw ChallengeError(
                 .refreshFailed, "\(request.server) sends different CA certificates each time")
@@ -206,17 +207,17 @@ extension HomeManager {
         try await onVault(missing: .identityMissing, report: { progress(IdentityProgress($0)) }) { vault in
             var options = IdentityRenewal.Options()
             options.patienceSeconds = patience.components.seconds
-            return IdentityOutcome(
-                try OpenedDoor.outcome(try vault.operate(.refreshIdentity(name: name, options: options), nil)))
+            return IdentityOutcome(try vault.perform(RefreshIdentity(name: name, options: options)))
         }
     }
 
     /// Removes an identity: its key and its certificate. Throws `identityMissing` if there is none of that name.
     public func removeIdentity(_ name: String) async throws {
         try await onVault(missing: .identityMissing) { vault in
-            let (count, known) = try vault.remove(.removeIdentity(name: name))
-            guard count > 0 else {
-                throw CountersignError.unknown("identity", name, known: known, addedBy: "certificate import FILE")
+            let removed = try vault.perform(RemoveIdentity(name: name))
+            guard removed.count > 0 else {
+                throw CountersignError.unknown(
+                    "identity", name, known: removed.known, addedBy: "certificate import FILE")
             }
         }
     }

@@ -104,11 +104,10 @@ extension HomeManager {
     }
 
     private static func importIdentity(
-        _ chain: [Certificate], _ key: PrivateKey, _ name: String?, _ replaces: Bool, in vault: any VaultDoor
+        _ chain: [Certificate], _ key: PrivateKey, _ name: String?, _ replaces: Bool, in vault: any OperationPerformer
     ) throws -> String {
         let name = try name ?? IdentityName.from(try leaf(of: chain))
-        _ = try vault.operate(
-            .importIdentity(name: name, chain: chain.map { Data($0.der) }, replaces: replaces), key.pkcs8)
+        _ = try vault.perform(ImportIdentity(name: name, chain: chain, replaces: replaces), secret: key.pkcs8)
         return name
     }
 

@@ -71,7 +71,7 @@ public struct InstalledTrustAnchor: Equatable, Sendable {
 extension HomeManager {
     /// The trust exceptions, sorted by server, with those that have ended.
     public func trustExceptions() async throws -> [ServerTrustException] {
-        try await onVault { try $0.trustExceptions().map { ServerTrustException($0) } }
+        try await onVault { try $0.perform(ListTrustExceptions()).map { ServerTrustException($0) } }
     }
 
     /// Records an exception, in place of one for the same host, port and certificate. `fingerprint` is the
@@ -90,7 +90,7 @@ extension HomeManager {
             let record = TrustExceptionRecord(
                 host: origin.host, port: origin.port, leafSHA256: try TrustedServer.leaf(fingerprint, of: host),
                 until: end?.wholeSeconds, answers: answers, made: now)
-            _ = try vault.operate(.addTrustException(record), nil)
+            _ = try vault.perform(AddTrustException(record))
             return ServerTrustException(record)
         }
     }
@@ -99,10 +99,10 @@ extension HomeManager {
     public func forgetServer(host: String, port: Int = 443) async throws {
         try await onVault(missing: .trustMissing) { vault in
             let origin = try Self.origin(host, port)
-            let (count, known) = try vault.remove(.removeTrustExceptions(host: origin.host, port: origin.port))
-            guard count > 0 else {
+            let removed = try vault.perform(RemoveTrustExceptions(host: origin.host, port: origin.port))
+            guard removed.count > 0 else {
                 throw CountersignError.unknown(
-                    "there is no trust exception for \(TrustedServer.text(origin))", known: known,
+                    "there is no trust exception for \(TrustedServer.text(origin))", known: removed.known,
                     addedBy: "trust allow HOST --fingerprint SHA256")
             }
         }

@@ -57,13 +57,13 @@ public final class HomeManager: Sendable {
     func onVault<Value: Sendable>(
         creates: Bool = false, missing: ChallengeError.Code = .valueFaulty,
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
-        _ body: @escaping @Sendable (any VaultDoor) throws -> Value
+        _ body: @escaping @Sendable (any OperationPerformer) throws -> Value
     ) async throws -> Value {
         if !canAsk, let value = try await onServer(missing: missing, report: report, body) { return value }
         return try await vault.withOperations(creates: creates, report: report) { [home] vault in
             do {
                 let none = VaultOperations(home: home, vault: nil, now: ChallengeController.now)
-                return try body(OpenedDoor(perform: vault ?? none.operate))
+                return try body(vault ?? OwnPerformer(operations: none))
             } catch {
                 throw ChallengeError(managing: error, missing: missing)
             }
@@ -73,11 +73,11 @@ public final class HomeManager: Sendable {
     /// The same in the home's running server; nil if the vault needs no passphrase, or no server has it open.
     private func onServer<Value: Sendable>(
         missing: ChallengeError.Code, report: @escaping @Sendable (RenewalProgress) -> Void,
-        _ body: @escaping @Sendable (any VaultDoor) throws -> Value
+        _ body: @escaping @Sendable (any OperationPerformer) throws -> Value
     ) async throws -> Value? {
         try await blocking(missing: missing) { [home] in
             guard (try? home.vault.status().key) == .passphrase, let server = VaultServer(of: home) else { return nil }
-            return try body(ServerDoor(server: server, report: report))
+            return try body(ServerPerformer(server: server, report: report))
         }
     }
 
@@ -98,26 +98,20 @@ public final class HomeManager: Sendable {
     }
 }
 
-/// A running server as a ``VaultDoor``.
-private struct ServerDoor: VaultDoor {
+/// Operations in a running server.
+private struct ServerPerformer: OperationPerformer {
     let server: VaultServer
     let report: @Sendable (RenewalProgress) -> Void
 
-    func operate(_ operation: VaultOperation, _ secret: Secret?) throws -> VaultResult {
-        guard server.offers(operation), let result = try server.perform(operation, secret: secret, report: report)
+    func perform<Operation: VaultOperation>(_ operation: Operation, secret: Secret?) throws -> Operation.Result {
+        guard server.offers(Operation.self),
+            let result = try server.perform(operation, secret: secret, OperationDialogue(report: report))
         else {
             throw ChallengeError(
                 .vaultLocked, "the vault requires a passphrase, and the running server cannot perform the operation",
                 hint: "pass `passphrase:` to the manager's initialiser", fault: .caller)
         }
         return result
-    }
-}
-
-extension VaultOperations {
-    /// Without progress, as ``VaultDoor`` has it.
-    fileprivate func operate(_ operation: VaultOperation, _ secret: Secret?) throws -> VaultResult {
-        try perform(operation, secret: secret)
     }
 }
 

@@ -38,7 +38,7 @@ final class HomeVault: Sendable {
     func withOperations<Value: Sendable>(
         on own: DispatchQueue? = nil, creates: Bool, pageEnd: @escaping @Sendable () -> PageEnd? = { nil },
         report: @escaping @Sendable (RenewalProgress) -> Void = { _ in },
-        _ body: @escaping @Sendable (SignInPlan.Vault?) throws -> Value
+        _ body: @escaping @Sendable ((any OperationPerformer)?) throws -> Value
     ) async throws -> Value {
         let isAbandoned = Atomic(false)
         let result: Result<Value, any Error> = await withTaskCancellationHandler {
@@ -47,7 +47,7 @@ final class HomeVault: Sendable {
                     continuation.resume(
                         returning: Result {
                             try body(
-                                try door(
+                                try performer(
                                     creates: creates, report: report, pageEnd: pageEnd,
                                     isAbandoned: { isAbandoned.load(ordering: .relaxed) }))
                         })
@@ -84,17 +84,15 @@ final class HomeVault: Sendable {
     }
 
     /// Operations on the vault. Ones that ask the provider end early if `isAbandoned` returns true.
-    private func door(
+    private func performer(
         creates: Bool, report: @escaping @Sendable (RenewalProgress) -> Void,
         pageEnd: @escaping @Sendable () -> PageEnd?, isAbandoned: @escaping @Sendable () -> Bool
-    ) throws -> SignInPlan.Vault? {
+    ) throws -> (any OperationPerformer)? {
         guard let vault = try opened(creates: creates) else { return nil }
         let operations = VaultOperations(home: home, vault: vault, now: ChallengeController.now)
-        return { operation, secret in
-            try operations.perform(
-                operation, secret: secret, OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd)
-            )
-        }
+        return OwnPerformer(
+            operations: operations,
+            dialogue: OperationDialogue(report: report, isAbandoned: isAbandoned, pageEnd: pageEnd))
     }
 
     /// The vault with its newest contents; nil if the home has none and `creates` is not set. Opens it again, which

@@ -115,6 +115,8 @@ public struct ChallengeError: Error, Sendable {
     public let listLine: String?
     /// How to correct the error.
     public let hint: String?
+    /// What helps, for a program that offers it to the user; nil if nothing does, or if only ``hint`` says it.
+    public internal(set) var remedy: ChallengeRemedy?
     /// The faults of the list of sites, with the code `listFaulty`; otherwise empty.
     public internal(set) var siteProblems: [SiteProblem] = []
     /// The account that a protection policy is for, with the code `protectionPolicyRequired`; otherwise nil.

@@ -18,8 +18,7 @@ public final class ConfigurationProfiles: Sendable {
     /// vault.
     public func all() async throws -> [InstalledConfigurationProfile] {
         try await signIns.vault.withOperations(creates: false) { vault in
-            guard let vault else { return [] }
-            return try Self.records(vault).map { InstalledConfigurationProfile($0) }
+            try vault?.perform(ListProfiles()).map { InstalledConfigurationProfile($0) } ?? []
         }
     }
 
@@ -76,15 +75,14 @@ public final class ConfigurationProfiles: Sendable {
             throw Self.converted(error, .profileFaulty)
         }
         return try await signIns.vault.withOperations(creates: true) { vault in
-            guard let vault else { throw SignInPlan.unexpected }
+            guard let vault else { throw Self.missing(new.record.identifier) }
             do {
-                guard case .profileInstalled = try vault(.installProfile(new), keys) else {
-                    throw SignInPlan.unexpected
-                }
+                _ = try vault.perform(InstallProfile(new), secret: keys)
             } catch {
                 throw Self.converted(error, new.enrollment == nil ? .profileFaulty : .providerRefused)
             }
-            guard let record = try Self.records(vault).first(where: { $0.identifier == new.record.identifier }) else {
+            let records = try vault.perform(ListProfiles())
+            guard let record = records.first(where: { $0.identifier == new.record.identifier }) else {
                 throw Self.missing(new.record.identifier)
             }
             return InstalledConfigurationProfile(record)
@@ -96,7 +94,7 @@ public final class ConfigurationProfiles: Sendable {
     @discardableResult
     public func remove(_ identifier: String) async throws -> RemovedConfigurationProfile {
         try await signIns.vault.withOperations(creates: false) { vault in
-            guard case .profileRemoved(let removed)? = try vault?(.removeProfile(identifier: identifier), nil) else {
+            guard let removed = try vault?.perform(RemoveProfile(identifier: identifier)).done else {
                 throw Self.missing(identifier)
             }
             return RemovedConfigurationProfile(removed)
@@ -118,8 +116,7 @@ public final class ConfigurationProfiles: Sendable {
                 return ProfileRecord.Owner(signIn: signIn, isPending: plan.former?.owner?.isPending ?? true)
             }
             defer { withExtendedLifetime(lock) {} }
-            guard let vault, try SignInPlan.signIns(vault(.listSignIns, nil)).contains(where: { $0.name == signIn })
-            else {
+            guard let vault, try vault.perform(ListSignIns()).contains(where: { $0.name == signIn }) else {
                 throw ChallengeError(
                     .signInMissing, "there is no sign-in \(signIn.debugDescription), and nobody is signing in as it",
                     fault: .caller)
@@ -132,15 +129,11 @@ public final class ConfigurationProfiles: Sendable {
     func removePending(of signIn: String) async throws {
         try await signIns.vault.withOperations(creates: false) { vault in
             guard let vault else { return }
-            for record in try Self.records(vault) where record.owner == .init(signIn: signIn, isPending: true) {
-                _ = try vault(.removeProfile(identifier: record.identifier), nil)
+            for record in try vault.perform(ListProfiles()) where record.owner == .init(signIn: signIn, isPending: true)
+            {
+                _ = try vault.perform(RemoveProfile(identifier: record.identifier))
             }
         }
-    }
-
-    private static func records(_ vault: SignInPlan.Vault) throws -> [ProfileRecord] {
-        guard case .profiles(let found) = try vault(.listProfiles, nil) else { throw SignInPlan.unexpected }
-        return found
     }
 
     private static func missing(_ identifier: String) -> ChallengeError {

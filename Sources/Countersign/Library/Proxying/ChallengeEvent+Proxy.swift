@@ -7,7 +7,10 @@ extension ChallengeController {
     package var observer: ChallengeObserver {
         ChallengeObserver { [weak self] news in
             guard let self else { return }
-            guard let event = ChallengeEvent(news, isEnabled: isIntegratedAuthenticationEnabled) else { return }
+            guard
+                let event = ChallengeEvent(
+                    news, isEnabled: isIntegratedAuthenticationEnabled, under: keeper.policy.current)
+            else { return }
             listeners.tell(event)
         }
     }
@@ -16,7 +19,7 @@ extension ChallengeController {
 extension ChallengeEvent {
     /// Converts an event of the proxy. While integrated authentication is switched off, there is no failed check to
     /// report. Nil for an event of the proxy that is not about a challenge.
-    init?(_ news: ChallengeObserver.News, isEnabled: Bool) {
+    init?(_ news: ChallengeObserver.News, isEnabled: Bool, under policy: @autoclosure () -> Policy) {
         switch news {
         case .answered(let space, let name, _):
             self = .answered(ProtectionSpace(space), with: name)
@@ -26,10 +29,10 @@ extension ChallengeEvent {
             let space = ProtectionSpace(
                 scheme: origin.scheme.rawValue, host: origin.host, port: Int(origin.port), realm: challenge?.realm,
                 authenticationMethod: challenge.map { AuthenticationMethod(scheme: $0.scheme) } ?? .clientCertificate)
-            let scheme = space.authenticationMethod.schemes.first
+            let request = UnansweredRequest(origin, rule, challenge)
             self = .handedBack(
-                space, isEnabled ? ChallengeError(checks, rule, of: origin, for: scheme, isEnabled: true) : nil)
-        case .answeredUnasked, .untrusted, .verified, .tunnelled:
+                space, isEnabled ? ChallengeError(checks, of: request, under: policy(), isEnabled: true) : nil)
+        case .answeredUnasked, .untrusted, .verified, .tunnelled, .unreached, .distrusted:
             return nil
         }
     }

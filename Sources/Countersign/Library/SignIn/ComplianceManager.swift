@@ -176,7 +176,7 @@ public final class ComplianceManager: Sendable {
             hint: "list them with `countersign compliance status`")
         let found = try await signIns.vault.withOperations(creates: false) { vault -> ListedSignIn? in
             guard let vault else { return nil }
-            let all = try SignInPlan.signIns(vault(.listSignIns, nil)).filter { $0.compliance != nil }
+            let all = try vault.perform(ListSignIns()).filter { $0.compliance != nil }
             return all.first { $0.compliance?.account == accountID } ?? all.first { $0.name == accountID }
         }
         guard let found, let text = found.profileText else {
@@ -190,7 +190,7 @@ public final class ComplianceManager: Sendable {
             throw ChallengeError(signingIn: error)
         }
         let pages = Pages(plan.profile, show: try show(for: plan, in: agent))
-        let operation = VaultOperation.remediateCompliance(
+        let operation = RemediateCompliance(
             name: found.name, isSilent: silent, languages: languages,
             seconds: ComplianceFlow.usualLimit.components.seconds)
         do {
@@ -200,7 +200,7 @@ public final class ComplianceManager: Sendable {
                     if case .pageToOpen(let url) = progress { pages.open(url) }
                 }
             ) { vault -> ComplianceReport in
-                guard let vault, case .compliance(let report) = try vault(operation, nil) else { throw missing }
+                guard let report = try vault?.perform(operation).done else { throw missing }
                 return report
             }
             await pages.close()

@@ -151,9 +151,7 @@ public final class SignIns: Sendable {
     /// ``ChallengeError`` with the codes of the home and the vault.
     public func sharedSessions() async throws -> [SharedSessionSummary] {
         try await vault.withOperations(creates: false) { vault in
-            guard let vault else { return [] }
-            guard case .sessions(let found) = try vault(.listSessions, nil) else { throw SignInPlan.unexpected }
-            return found.map { SharedSessionSummary($0) }
+            try vault?.perform(ListSessions()).map { SharedSessionSummary($0) } ?? []
         }
     }
 
@@ -162,10 +160,7 @@ public final class SignIns: Sendable {
     @discardableResult
     public func clearSharedSessions(group: String? = nil) async throws -> Int {
         try await vault.withOperations(creates: false) { vault in
-            guard case .removed(let count, _)? = try vault?(.clearSessions(group: group, host: nil), nil) else {
-                return 0
-            }
-            return count
+            try vault?.perform(ClearSessions(group: group, host: nil)).count ?? 0
         }
     }
 
@@ -174,8 +169,7 @@ public final class SignIns: Sendable {
     /// The sign-ins, sorted by name. Throws ``ChallengeError`` with the codes of the home and the vault.
     public func all() async throws -> [StoredSignIn] {
         try await vault.withOperations(creates: false) { vault in
-            guard let vault else { return [] }
-            return try SignInPlan.signIns(vault(.listSignIns, nil)).map { StoredSignIn($0) }
+            try vault?.perform(ListSignIns()).map { StoredSignIn($0) } ?? []
         }
     }
 
@@ -190,8 +184,7 @@ public final class SignIns: Sendable {
         let missing = ChallengeError(
             .signInMissing, "there is no sign-in \(name.debugDescription)", hint: "list them with `countersign status`")
         return try await vault.withOperations(creates: false) { vault in
-            guard let vault else { throw missing }
-            guard case .signedOut(let result) = try vault(.removeSignIn(name: name), nil) else { throw missing }
+            guard let result = try vault?.perform(RemoveSignIn(name: name)).done else { throw missing }
             return SignOut(result)
         }
     }
@@ -200,7 +193,7 @@ public final class SignIns: Sendable {
     /// such sign-in.
     func wipe(_ name: String) async -> String? {
         do {
-            try await vault.withOperations(creates: false) { vault in _ = try vault?(.wipe(name: name), nil) }
+            try await vault.withOperations(creates: false) { vault in _ = try vault?.perform(WipeSignIn(name: name)) }
             return nil
         } catch {
             return (error as? ChallengeError)?.detail ?? "\(error)"

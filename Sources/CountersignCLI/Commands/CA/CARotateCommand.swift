@@ -41,7 +41,7 @@ struct CARotateCommand: ParsableCommand {
         let access = VaultAccess(home: home, secrets: secrets.input)
         // A faulty list is an error before the passphrase is asked for.
         _ = try home.sites()
-        let root = try access.session(creates: true).root(.rotateAuthority)
+        let root = try access.session(creates: true).perform(RotateAuthority())
         try ClientTrust(home: home, access: access).writeBundle()
         Console.result("\(root.subject)\n\(root.fingerprintText)\nis the new root.\n")
         try reportStores(without: root, in: home)

@@ -34,9 +34,9 @@ struct CertificateCommand: ParsableCommand {
         func run() throws {
             let home = try homeOption.located()
             guard IdentityName.isGood(name) else { throw try IdentityName.unknown(name, home) }
-            let (count, _) = try VaultAccess(home: home, secrets: secrets.input).session()
-                .remove(.removeIdentity(name: name))
-            guard count > 0 else { throw try IdentityName.unknown(name, home) }
+            let removed = try VaultAccess(home: home, secrets: secrets.input).session()
+                .perform(RemoveIdentity(name: name))
+            guard removed.count > 0 else { throw try IdentityName.unknown(name, home) }
             Console.result("identity \"\(name)\" removed\n")
         }
     }

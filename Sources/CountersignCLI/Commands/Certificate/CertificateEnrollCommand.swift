@@ -137,7 +137,7 @@ struct CertificateEnrollCommand: ParsableCommand {
         if let uri {
             outcome = try enroll(request, keyAt: uri, choice, reporter, in: session)
         } else {
-            _ = try session.perform(.checkEnrollment(name: name, replaces: replace))
+            _ = try session.perform(CheckEnrollment(name: name, replaces: replace))
             let serverAnchors = try Blocking.run { try await choice.serverAnchors() }
             if case .own(let anchors) = serverAnchors { request.serverAnchors = anchors.map { Data($0) } }
             outcome = try enroll(request, choice, reporter, in: session)
@@ -156,18 +156,16 @@ struct CertificateEnrollCommand: ParsableCommand {
         var request = request
         // An EST server whose CA certificates change between two requests is asked again.
         for _ in 1...3 {
-            let result = try session.perform(.enrollIdentity(request), report: reporter.report) { published in
-                try choice.anchors(among: published, verifying: verifying)
+            let dialogue = OperationDialogue(
+                report: reporter.report, confirm: { try choice.anchors(among: $0, verifying: verifying) })
+            switch try session.perform(EnrollIdentity(request), dialogue) {
+            case .enrolled(let outcome): return outcome
+            case .needsAnchors(let published, let serverChain):
+                let authorities = ESTPublishedAuthorities(certificates: published, serverChain: serverChain)
+                let anchors = try choice.anchors(among: authorities, verifying: verifying)
+                request.chosen = EnrollmentRequest.ChosenAnchors(
+                    anchors: anchors.map { Data($0.der) }, published: published.map { Data($0.der) })
             }
-            guard case .needsAnchors(let published, let serverChain) = result else {
-                return try VaultSession.outcome(result)
-            }
-            let authorities = ESTPublishedAuthorities(
-                certificates: try published.map { try Certificate(der: Array($0)) },
-                serverChain: try serverChain.map { try Certificate(der: Array($0)) })
-            let anchors = try choice.anchors(among: authorities, verifying: verifying)
-            request.chosen = EnrollmentRequest.ChosenAnchors(
-                anchors: anchors.map { Data($0.der) }, published: published)
         }
         throw CountersignError(.refused, "\(request.server) sends different CA certificates each time")
     }
@@ -197,14 +195,14 @@ struct CertificateEnrollCommand: ParsableCommand {
     /// The credential that authenticates the request; nil if the identity does, or if nothing does.
     private func requestCredential(_ session: VaultSession) throws -> (name: String, user: String)? {
         if let identity {
-            let states = try session.renewalStates().filter(\.hasKey).map(\.name)
+            let states = try session.perform(ListRenewalStates()).filter(\.hasKey).map(\.name)
             guard states.contains(identity) else {
                 throw CountersignError.unknown("identity", identity, known: states, addedBy: "certificate import FILE")
             }
         }
         if credential == nil, identity != nil { return nil }
         let name = credential ?? "enrollment"
-        let known = try session.credentials()
+        let known = try session.perform(ListCredentials())
         let found = known.first { $0.name == name }
         if let user = found?.user { return (name, user) }
         guard credential == nil else {

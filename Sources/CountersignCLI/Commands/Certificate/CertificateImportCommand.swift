@@ -81,8 +81,7 @@ struct CertificateImportCommand: ParsableCommand {
         switch found.key {
         case .file(let key):
             _ = try session.perform(
-                .importIdentity(name: name, chain: found.chain.map { Data($0.der) }, replaces: replace),
-                secret: try key.pkcs8)
+                ImportIdentity(name: name, chain: found.chain, replaces: replace), secret: try key.pkcs8)
         case .token(let token):
             let key = token.key(named: name, leaf: found.leaf)
             try session.operations().importIdentity(name, found.chain, replaces: replace) { contents in

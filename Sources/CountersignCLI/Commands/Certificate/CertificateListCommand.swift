@@ -25,7 +25,7 @@ struct CertificateListCommand: ParsableCommand {
 
     func run() throws {
         let home = try homeOption.located()
-        let enrolled = try VaultAccess(home: home, secrets: secrets.input).session().identities()
+        let enrolled = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListIdentities())
         let sites = IdentitySites(of: home)
         let shown = try enrolled.identities.map { try IdentitySummary($0, sites) }
         let pending = enrolled.pending.map(PendingSummary.init)
@@ -80,7 +80,7 @@ struct CertificateInspectCommand: ParsableCommand {
     func run() throws {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
-        guard IdentityName.isGood(name), let found = try session.identities(named: name).identities.first else {
+        guard IdentityName.isGood(name), let found = try session.perform(ShowIdentity(name: name)) else {
             throw try IdentityName.unknown(name, home)
         }
         let shown = try IdentitySummary(found, IdentitySites(of: home))

@@ -11,12 +11,11 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
         commandName: "needs-refresh",
         abstract: "Check whether an identity needs a new certificate.",
         discussion: """
-            Without a name, checks all identities. Exit status: 0 if `certificate refresh` would get a new \
-            certificate, because one is past two thirds of its lifetime, expired or damaged; 1 if not; 2 if there is \
-            no such identity.
+            Without a name, checks all identities. Exit status: 0 if one needs a new certificate, because it is past \
+            two thirds of its lifetime, expired or damaged; 1 if not; 2 if there is no such identity.
 
-            An imported identity has no server to refresh it, so the answer for it is always no; the reason says when \
-            to import a new file.
+            An imported identity has no server to refresh it: the reason names the command that imports a new file, \
+            and `certificate refresh` fails with the same line.
 
             EXAMPLES:
               countersign certificate needs-refresh laptop && countersign certificate refresh laptop
@@ -35,7 +34,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
         let home = try located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
         let isName = name.map(IdentityName.isGood) ?? true
-        let states = isName ? try session.renewalStates(of: name) : []
+        let states = isName ? try session.perform(ListRenewalStates(of: name)) : []
         if name != nil, states.isEmpty {
             for diagnostic in Diagnostic.all(in: try IdentityName.unknown(name ?? "", home)) {
                 Console.error(diagnostic)
@@ -52,7 +51,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
         } else {
             Console.result(shown.map(\.text).joined())
         }
-        guard states.contains(where: \.isRenewable) else { throw ExitCode.failure }
+        guard states.contains(where: \.isDue) else { throw ExitCode.failure }
     }
 
     private func located() throws -> Home {
@@ -75,7 +74,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
 
         init(_ state: RenewalState) {
             name = state.name
-            needsRefresh = state.isRenewable
+            needsRefresh = state.isDue
             enrolled = state.isEnrolled
             due = WallClock.rfc3339(state.due)
             notAfter = state.notAfter.map(WallClock.rfc3339)
@@ -87,7 +86,7 @@ struct CertificateNeedsRefreshCommand: ParsableCommand {
                 case .damaged(let fault): fault
                 case .missing: "its first certificate has not been issued yet"
                 }
-            reason = state.isDue && !state.isEnrolled ? "\(need); \(RenewalState.importAgain)" : need
+            reason = state.isDue && !state.isEnrolled ? "\(need); \(RenewalState.importAgain(state.name))" : need
         }
 
         var text: String { "\(name): \(needsRefresh ? "yes" : "no"), \(reason)\n" }

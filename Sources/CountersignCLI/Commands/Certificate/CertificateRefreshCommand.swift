@@ -41,7 +41,7 @@ struct CertificateRefreshCommand: ParsableCommand {
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
         if let name {
             guard IdentityName.isGood(name),
-                let state = try session.renewalStates(of: name).first, state.hasKey || state.isEnrolled
+                let state = try session.perform(ListRenewalStates(of: name)).first, state.hasKey || state.isEnrolled
             else { throw try IdentityName.unknown(name, home) }
             return try refresh(name, session)
         }
@@ -53,13 +53,13 @@ struct CertificateRefreshCommand: ParsableCommand {
         var hasFailed = false
         var isPending = false
         var isAnyDue = false
-        for name in try session.renewalStates().filter(\.isEnrolled).map(\.name) {
+        for name in try session.perform(ListRenewalStates()).filter(\.isEnrolled).map(\.name) {
             do {
-                if try session.perform(.repairIdentity(name: name)) == .repaired(true) {
+                if try session.perform(RepairIdentity(name: name)) {
                     isAnyDue = true
                     Console.result("identity \"\(name)\": chain file restored\n")
                 }
-                let state = try session.renewalStates(of: name).first
+                let state = try session.perform(ListRenewalStates(of: name)).first
                 guard let state, state.isRenewable else { continue }
                 isAnyDue = true
                 try refresh(name, session)
@@ -72,17 +72,20 @@ struct CertificateRefreshCommand: ParsableCommand {
                 }
             }
         }
-        try warnAboutImported(session)
-        if hasFailed { throw ExitCode.failure }
+        let needsImport = try reportImported(session)
+        if hasFailed || needsImport { throw ExitCode.failure }
         if isPending { throw RenewalReporter.pending }
         if !isAnyDue { Console.result("nothing is due\n") }
     }
 
-    /// Nothing can renew an imported identity, so that it is not an error that it is due.
-    private func warnAboutImported(_ session: VaultSession) throws {
-        for state in try session.renewalStates() where state.hasKey && state.isDue && !state.isEnrolled {
-            Console.warning("identity \"\(state.name)\" needs a new certificate; \(RenewalState.importAgain)")
+    /// Nothing can renew an imported identity. Returns whether one needs a new certificate.
+    private func reportImported(_ session: VaultSession) throws -> Bool {
+        let states = try session.perform(ListRenewalStates()).filter { $0.hasKey && $0.isDue && !$0.isEnrolled }
+        for state in states {
+            Console.error(
+                Diagnostic("identity \"\(state.name)\" has no server; \(RenewalState.importAgain(state.name))"))
         }
+        return !states.isEmpty
     }
 
     private func refresh(_ name: String, _ session: VaultSession) throws {
@@ -92,8 +95,9 @@ struct CertificateRefreshCommand: ParsableCommand {
         if noWait { options.patienceSeconds = 0 }
         options.waitsForOtherProcess = !noWait
         defer { reporter.end() }
-        let result = try session.perform(.refreshIdentity(name: name, options: options), report: reporter.report)
+        let outcome = try session.perform(
+            RefreshIdentity(name: name, options: options), OperationDialogue(report: reporter.report))
         reporter.end()
-        try reporter.result(try VaultSession.outcome(result), verb: "refreshed")
+        try reporter.result(outcome, verb: "refreshed")
     }
 }

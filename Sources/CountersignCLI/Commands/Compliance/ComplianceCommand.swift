@@ -59,7 +59,7 @@ struct ComplianceCommand: AsyncParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let all = try VaultAccess(home: home, secrets: secrets.input).session().signIns(.listSignIns)
+            let all = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListSignIns())
             let known = all.filter { $0.compliance != nil }
             if let name, !known.contains(where: { $0.name == name }) {
                 throw CountersignError.unknown(
@@ -126,7 +126,7 @@ struct ComplianceCommand: AsyncParsableCommand {
             // The proxy of an embedded window needs the passphrase, too.
             let access = VaultAccess(home: home, secrets: secrets.input, remembered: RememberedPassphrase())
             let session = try access.session()
-            let signIns = try session.signIns(.listSignIns)
+            let signIns = try session.perform(ListSignIns())
             let name = try name ?? UnenrollCommand.only(signIns)
             let environment = ProcessInfo.processInfo.environment
             let source = signIns.first { $0.name == name }?.profileText
@@ -138,21 +138,22 @@ struct ComplianceCommand: AsyncParsableCommand {
             var door: SignInDoor?
             while true {
                 let pages = CompliancePages(profile, kind, environment, door, limit: .seconds(timeout))
-                let operation = VaultOperation.remediateCompliance(
+                let operation = RemediateCompliance(
                     name: name, isSilent: isSilent, languages: languages, seconds: Int64(timeout))
                 let result = Result {
                     try session.perform(
-                        operation, isAbandoned: { interrupts.haveArrived },
-                        pageEnd: { pages.wasClosed ? .closed : nil },
-                        report: { progress in
-                            if case .pageToOpen(let url) = progress { pages.open(url) }
-                        })
+                        operation,
+                        OperationDialogue(
+                            report: { progress in
+                                if case .pageToOpen(let url) = progress { pages.open(url) }
+                            }, isAbandoned: { interrupts.haveArrived },
+                            pageEnd: { pages.wasClosed ? .closed : nil }))
                 }
                 await pages.close()
                 switch try result.get() {
-                case .removed(count: _, let known):
+                case .unknown(let known):
                     throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
-                case .compliance(let report):
+                case .done(let report):
                     session.refreshServer()
                     if report.status == ComplianceStatus.interactionRequired.name, isSilent, !silent {
                         isSilent = false
@@ -164,7 +165,6 @@ struct ComplianceCommand: AsyncParsableCommand {
                     try Self.show(report, name)
                     if report.restarts { ComplianceCommand.restartServer(of: home) }
                     return
-                default: throw VaultSession.unexpected
                 }
             }
         }

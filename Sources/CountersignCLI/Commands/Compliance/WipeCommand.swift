@@ -30,7 +30,7 @@ struct WipeCommand: ParsableCommand {
         let home = try homeOption.located()
         try Confirmation(isGiven: yes).check()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
-        let listed = try session.signIns(.listSignIns)
+        let listed = try session.perform(ListSignIns())
         if session.completedWipes.contains(name) { return Self.report(name) }
         if let signIn = listed.first(where: { $0.name == name }) {
             let account = signIn.account.isEmpty ? "" : " of \(Console.printable(signIn.account))"
@@ -40,17 +40,16 @@ struct WipeCommand: ParsableCommand {
             }
         }
         let result = try session.perform(
-            .wipe(name: name), report: { UnenrollCommand.reportWaiting($0, for: name) })
+            WipeSignIn(name: name), OperationDialogue(report: { UnenrollCommand.reportWaiting($0, for: name) }))
         switch result {
-        case .removed(count: _, let known):
+        case .unknown(let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
-        case .signedOut(let result):
+        case .done(let result):
             session.refreshServer()
             Self.report(name)
             if let warning = result.warning {
                 Console.warning("the provider has not revoked the tokens: \(warning)", hint: UnenrollCommand.unrevoked)
             }
-        default: throw VaultSession.unexpected
         }
     }
 

@@ -67,7 +67,7 @@ struct DemoHome {
         guard (try? vault.reload()) != nil, vault.contents.signIns[DemoProvider.name] != nil else { return }
         let operations = VaultOperations(home: home, vault: vault, now: { Int64(time(nil)) })
         do {
-            _ = try operations.perform(.removeSignIn(name: DemoProvider.name), secret: nil)
+            _ = try operations.perform(RemoveSignIn(name: DemoProvider.name))
         } catch {
             Console.warning(
                 "the sign-in \(DemoProvider.name.debugDescription) is still there",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignCryptography
 import CountersignDemo
 import FoundationEssentials
 import Glibc

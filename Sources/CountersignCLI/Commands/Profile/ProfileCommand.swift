@@ -35,7 +35,7 @@ struct ProfileCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let profiles = try VaultAccess(home: home, secrets: secrets.input).session().profiles()
+            let profiles = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListProfiles())
             if output.json { return try Console.result(json: profiles.map(InstalledProfile.init)) }
             if profiles.isEmpty {
                 ListOptions.empty(
@@ -73,10 +73,9 @@ struct ProfileCommand: ParsableCommand {
             let home = try homeOption.located()
             let session = try VaultAccess(home: home, secrets: secrets.input).session()
             let profile = try session.profile(named: name)
-            guard
-                case .profileRemoved(let removed) = try session.perform(
-                    .removeProfile(identifier: profile.identifier))
-            else { throw session.unknownProfile(name, among: []) }
+            guard let removed = try session.perform(RemoveProfile(identifier: profile.identifier)).done else {
+                throw session.unknownProfile(name, among: [])
+            }
             Self.report(removed)
             session.refreshServer()
         }
@@ -91,14 +90,9 @@ struct ProfileCommand: ParsableCommand {
 }
 
 extension VaultSession {
-    func profiles() throws -> [ProfileRecord] {
-        guard case .profiles(let found) = try perform(.listProfiles) else { throw Self.unexpected }
-        return found
-    }
-
     /// The installed profile with that identifier, or the only one with that name.
     func profile(named name: String) throws -> ProfileRecord {
-        let known = try profiles()
+        let known = try perform(ListProfiles())
         if let found = known.first(where: { $0.identifier == name }) { return found }
         let found = known.filter { $0.name == name }
         guard let only = found.first else { throw unknownProfile(name, among: known) }

@@ -118,24 +118,25 @@ struct ProfileInstaller {
             throw CountersignError(.refused, "nothing was done")
         }
         if isAgreed { Console.write(text, to: STDERR_FILENO) }
-        let result = try session.perform(
-            .installProfile(new), secret: keys,
-            report: { progress in
+        let outcome = try session.perform(
+            InstallProfile(new), secret: keys,
+            OperationDialogue { progress in
                 if case .asking(let server) = progress {
                     Console.log("info", "asking \(server) for the certificate")
                 }
                 if progress == .waitingForOtherProcess { Console.log("info", "waiting for another process") }
                 if let warning = progress.warning { Console.warning(warning) }
             })
-        guard case .profileInstalled(let leaf, let pendingUntil) = result else { throw VaultSession.unexpected }
         session.refreshServer()
         var sentence = "profile \"\(Console.printable(new.record.name))\" installed"
         if let name = new.record.enrollment?.name {
-            if leaf != nil { sentence += ", identity \"\(name)\" enrolled" }
-            if let pendingUntil {
+            switch outcome {
+            case .renewed: sentence += ", identity \"\(name)\" enrolled"
+            case .pending(let until):
                 sentence +=
                     ", the certificate of identity \"\(name)\" is requested, next request "
-                    + WallClock.rfc3339(pendingUntil)
+                    + WallClock.rfc3339(until)
+            case nil: break
             }
         }
         return sentence
@@ -155,6 +156,6 @@ struct ProfileInstaller {
 extension VaultSession {
     /// What the home has before a profile is installed.
     func profileSurroundings(of home: Home) throws -> ProfilePlan.Surroundings {
-        try ProfilePlan.Surroundings(of: home, at: Int64(time(nil)), in: operate)
+        try ProfilePlan.Surroundings(of: home, at: Int64(time(nil)), in: self)
     }
 }

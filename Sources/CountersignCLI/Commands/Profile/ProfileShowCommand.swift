@@ -30,7 +30,9 @@ struct ProfileShowCommand: ParsableCommand {
         try ProfileInstallCommand.checkIsFile(name)
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
-        if HomeFile(path: name).isRegular, try !session.profiles().contains(where: { $0.identifier == name }) {
+        if HomeFile(path: name).isRegular,
+            try !session.perform(ListProfiles()).contains(where: { $0.identifier == name })
+        {
             return try show(file: name, home, session)
         }
         let record = try session.profile(named: name)

@@ -115,7 +115,7 @@ struct EnrollCommand: AsyncParsableCommand {
         if kind == .embedded, !usesBroker { try EmbeddedAgent.check(environment) }
         try Confirmation(isGiven: yes).check()
         if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
-        let former = try session.flatMap { try plan.former(in: $0.operate) }
+        let former = try session.flatMap { try plan.former(in: $0) }
         try plan.check(former)
         let summary = ProfileSummary(plan, agent: kind, former: former, list: try home.sites())
         guard try Confirmation(isGiven: yes).asks("\(summary.text)Sign in?") else {
@@ -123,7 +123,7 @@ struct EnrollCommand: AsyncParsableCommand {
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
         let vault = try session ?? access.session(creates: true)
-        try plan.prepare(replacing: former, in: vault.operate)
+        try plan.prepare(replacing: former, in: vault)
         let reporter = SignInReporter(isJSON: events, agent: kind)
         if usesBroker {
             return try await enroll(with: plan, former, in: vault, environment, reporter, interrupts)
@@ -194,7 +194,7 @@ struct EnrollCommand: AsyncParsableCommand {
         }
         if let cookies { Self.store(cookies, in: vault) }
         vault.refreshServer()
-        let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
+        let stored = try? vault.perform(ListSignIns()).first { $0.name == new.name }
         if profile.certificates != nil, let stored, stored.certificate.map({ $0.isMissing == true }) ?? true {
             throw CountersignError(
                 .refused, "the running server has stored the sign-in without its certificate",
@@ -265,7 +265,7 @@ struct EnrollCommand: AsyncParsableCommand {
             throw interrupts.exitCode ?? error
         }
         vault.refreshServer()
-        let stored = try? vault.signIns(.listSignIns).first { $0.name == new.name }
+        let stored = try? vault.perform(ListSignIns()).first { $0.name == new.name }
         reporter.stored(new, stored?.certificate)
     }
 
@@ -290,8 +290,7 @@ struct EnrollCommand: AsyncParsableCommand {
         _ new: NewSignIn, _ tokens: TokenSet, in session: VaultSession, _ interrupts: Interrupts
     ) throws {
         guard !interrupts.haveArrived else { throw CountersignError(.refused, "the command was interrupted") }
-        let result = try session.perform(
-            .storeSignIn(new), secret: SignInTokens(tokens).encoded, isAbandoned: { interrupts.haveArrived },
+        let dialogue = OperationDialogue(
             report: { progress in
                 if case .asking(let server) = progress {
                     Console.log("info", "asking \(server) for the certificate")
@@ -302,8 +301,8 @@ struct EnrollCommand: AsyncParsableCommand {
                     "info",
                     "another process is renewing the access token or the certificate of "
                         + "\(new.name.debugDescription): waiting for it; Ctrl-C revokes the new tokens")
-            })
-        guard case .done = result else { throw VaultSession.unexpected }
+            }, isAbandoned: { interrupts.haveArrived })
+        _ = try session.perform(StoreSignIn(new), secret: SignInTokens(tokens).encoded, dialogue)
     }
 
     /// Revokes tokens that were not stored: nobody could use or end them any more.
@@ -312,7 +311,7 @@ struct EnrollCommand: AsyncParsableCommand {
         _ session: VaultSession
     ) async {
         // If the vault cannot be read, they may be stored.
-        guard let signIns = try? session.signIns(.listSignIns) else { return }
+        guard let signIns = try? session.perform(ListSignIns()) else { return }
         guard !signIns.contains(where: { $0.identifier == new.identifier }) else {
             return Console.warning(
                 "the sign-in is stored, but not complete; `countersign enroll \(new.name)` completes it")
@@ -331,7 +330,7 @@ struct EnrollCommand: AsyncParsableCommand {
         else { return nil }
         let opened = try access.session(creates: true)
         session = opened
-        return try opened.signIns(.listSignIns).first { $0.name == profile }
+        return try opened.perform(ListSignIns()).first { $0.name == profile }
     }
 
     /// Stores the session that the person has now at the provider. The sign-in is complete without it.

@@ -34,7 +34,7 @@ struct SessionCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let sessions = try VaultAccess(home: home, secrets: secrets.input).session().sessions()
+            let sessions = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListSessions())
             if output.json { return try Console.result(json: sessions.map(Row.init)) }
             if sessions.isEmpty {
                 ListOptions.empty(
@@ -73,11 +73,12 @@ struct SessionCommand: ParsableCommand {
         func run() throws {
             let home = try homeOption.located()
             let session = try VaultAccess(home: home, secrets: secrets.input).session()
-            let (count, known) = try session.remove(.clearSessions(group: group, host: nil))
-            if count == 0, let group {
-                throw CountersignError.unknown("session of group", group, known: known, addedBy: "enroll PROFILE")
+            let removed = try session.perform(ClearSessions(group: group, host: nil))
+            if removed.count == 0, let group {
+                throw CountersignError.unknown(
+                    "session of group", group, known: removed.known, addedBy: "enroll PROFILE")
             }
-            Console.result(count == 1 ? "1 session removed\n" : "\(count) sessions removed\n")
+            Console.result(removed.count == 1 ? "1 session removed\n" : "\(removed.count) sessions removed\n")
         }
     }
 

@@ -103,10 +103,9 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
         queue.sync {
             for identifier in installed {
                 do {
-                    guard
-                        case .profileRemoved(let removed) = try session.perform(
-                            .removeProfile(identifier: identifier))
-                    else { continue }
+                    guard let removed = try session.perform(RemoveProfile(identifier: identifier)).done else {
+                        continue
+                    }
                     Console.log("info", "the profile \"\(removed.name)\" was removed, because the sign-in has failed")
                 } catch {
                     let reason = Diagnostic.all(in: error).map(\.message).joined(separator: "; ")

@@ -43,15 +43,15 @@ struct UnenrollCommand: ParsableCommand {
     func run() throws {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
-        let name = try name ?? Self.only(session.signIns(.listSignIns))
+        let name = try name ?? Self.only(session.perform(ListSignIns()))
         let result = try session.perform(
-            .removeSignIn(name: name), report: { Self.reportWaiting($0, for: name) })
+            RemoveSignIn(name: name), OperationDialogue(report: { Self.reportWaiting($0, for: name) }))
         switch result {
-        case .removed(count: 0, known: _) where session.completedWipes.contains(name):
+        case .unknown where session.completedWipes.contains(name):
             Console.result("signed out: \"\(name)\" removed\n")
-        case .removed(count: 0, let known):
+        case .unknown(let known):
             throw CountersignError.unknown("sign-in", name, known: known, addedBy: "enroll PROFILE")
-        case .signedOut(let result):
+        case .done(let result):
             Console.result("signed out: \"\(name)\" removed\n")
             for profile in result.profiles ?? [] { ProfileCommand.Remove.report(profile) }
             if let warning = result.warning {
@@ -59,7 +59,6 @@ struct UnenrollCommand: ParsableCommand {
                     "the provider has not revoked the tokens: \(warning)", hint: Self.unrevoked)
             }
             if let page = result.page, !noSignOut { try signOut(at: page, result) }
-        default: throw VaultSession.unexpected
         }
     }
 
@@ -123,8 +122,8 @@ struct StatusCommand: ParsableCommand {
     func run() throws {
         let home = try homeOption.located()
         let session = try VaultAccess(home: home, secrets: secrets.input).session()
-        let signIns = try session.signIns(.listSignIns)
-        let profiles = try session.profiles().filter { $0.owner != nil }
+        let signIns = try session.perform(ListSignIns())
+        let profiles = try session.perform(ListProfiles()).filter { $0.owner != nil }
         let now = Int64(time(nil))
         if output.json {
             try Console.result(json: Report(signIns: signIns.map { Row($0, profiles, now: now) }))

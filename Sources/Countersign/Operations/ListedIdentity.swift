@@ -1,75 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
-package import CountersignChallenges
-package import CountersignVault
+import CountersignVault
 package import FoundationEssentials
-
-/// The result of a ``VaultOperation``. Never contains a secret.
-package enum VaultResult: Equatable, Sendable, Codable {
-    case done
-    case names(credentials: Set<String>, identities: Set<String>)
-    /// Sorted by name.
-    case credentials([ListedCredential])
-    /// A credential was stored. `blocked` says where its user name and password are blocked already.
-    case stored(blocked: BlockedCredential?)
-    /// The number of removed records. If it is 0, `known` has the names that exist.
-    case removed(count: Int, known: Set<String>)
-    case trustExceptions([TrustExceptionRecord])
-    case identities(IdentityListing)
-    /// Sorted by name.
-    case renewalStates([RenewalState])
-    case repaired(Bool)
-    /// The new leaf, DER.
-    case renewed(leaf: Data)
-    /// The server has not decided yet; seconds since 1970.
-    case pending(until: Int64)
-    /// The user has to choose anchors among what the EST server sends, DER.
-    case needsAnchors(published: [Data], serverChain: [Data])
-    /// Sorted by name.
-    case signIns([ListedSignIn])
-    case signedOut(SignedOut)
-    case compliance(ComplianceReport)
-    /// Sorted by group and host.
-    case sessions([ListedSession])
-    /// Sorted by identifier, without the contents of files.
-    case profiles([ProfileRecord])
-    /// A profile is installed. `leaf` is the certificate of its enrolment, DER, and `pendingUntil` is when a server
-    /// that has not decided yet is asked again, in seconds since 1970; both are nil if it has no enrolment.
-    case profileInstalled(leaf: Data?, pendingUntil: Int64?)
-    case profileRemoved(RemovedProfile)
-    /// DER.
-    case root(Data)
-    case report(PolicyReport)
-    case unanswered(UnansweredReport)
-}
-
-/// What a proxy for one command could not answer, as sentences.
-package struct UnansweredReport: Equatable, Sendable, Codable {
-    /// If the command succeeded.
-    package let afterSuccess: [String]
-    /// If the command failed.
-    package let afterFailure: [String]
-    package let isListEmpty: Bool
-    /// Whether a certificate was not trusted; nil from an earlier version.
-    package let hasUntrusted: Bool?
-
-    package init(_ sites: UnansweredSites, isListEmpty: Bool) {
-        afterSuccess = sites.sites(hasFailed: false).map(\.sentence)
-        afterFailure = sites.sites(hasFailed: true).map(\.sentence)
-        self.isListEmpty = isListEmpty
-        hasUntrusted = sites.hasUntrusted
-    }
-}
-
-/// A credential without its password or token.
-package struct ListedCredential: Equatable, Sendable, Codable {
-    package let name: String
-    package let kind: EnrolledCredential.Kind
-    /// The user name or the principal; nil for a token.
-    package let user: String?
-    package let blocked: BlockedCredential?
-}
 
 /// The client identities of a home without their keys.
 package struct IdentityListing: Equatable, Sendable, Codable {
@@ -164,9 +97,4 @@ package struct ListedRequest: Equatable, Sendable, Codable {
             return (request.plan ?? contents.enrollments[request.name]).map { ListedRequest(request, for: $0) }
         }
     }
-}
-
-/// A running server's reasons for a failed operation.
-package struct ServerRefusal: Error {
-    package let diagnostics: [Diagnostic]
 }
