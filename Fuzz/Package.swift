@@ -5,10 +5,13 @@ import PackageDescription
 // package. Being a separate package, this one adds nothing to the product's build. Scripts/fuzz builds and runs it with
 // libFuzzer and AddressSanitizer.
 
-/// The product's module in `Sources/FOLDER`, a symbolic link, under the name that it has in the product's package.
-func module(_ folder: String, _ modules: [String] = []) -> Target {
-    .target(name: prefixed(folder), dependencies: dependencies(modules), path: "Sources/\(folder)")
+/// The product's module in `Sources/FOLDER`, a symbolic link, as the product's package has it.
+func module(_ folder: String, _ modules: [String] = [], settings: [SwiftSetting] = []) -> Target {
+    .target(
+        name: prefixed(folder), dependencies: dependencies(modules), path: "Sources/\(folder)", swiftSettings: settings)
 }
+
+let internalImports: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
 
 func dependencies(_ modules: [String]) -> [Target.Dependency] { modules.map { .byName(name: prefixed($0)) } }
 
@@ -26,6 +29,7 @@ let package = Package(
         .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
         .systemLibrary(name: prefixed("CDuktape"), path: "Sources/CDuktape"),
+        .systemLibrary(name: prefixed("CJavaScriptCore"), path: "Sources/CJavaScriptCore"),
         module("Cryptography", ["COpenSSL"]),
         module("Addresses", ["Cryptography"]),
         module("HTTP1"),
@@ -36,8 +40,10 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Addresses", "Cryptography"]),
         module("Parents", ["HTTP1", "Challenges", "Addresses", "Cryptography"]),
         module("JSON", ["Cryptography"]),
-        module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
-        module("Routing", ["Parents", "PAC", "HTTP1", "Addresses", "Cryptography", "CCurl"]),
+        module("PAC", ["JSON", "Cryptography", "CDuktape", "CJavaScriptCore", "CLinux"]),
+        module(
+            "Routing", ["Parents", "PAC", "HTTP1", "Addresses", "Cryptography", "CCurl"],
+            settings: internalImports),
         module("OAuth", ["JSON", "Addresses", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "Addresses", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),

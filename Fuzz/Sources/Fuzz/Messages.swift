@@ -6,7 +6,9 @@ private let relaxed = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 512 * 1
 
 /// A valid head keeps its meaning when it is forwarded, and is incomplete without its last octet.
 @Sendable func requestHead(_ input: [UInt8]) {
+    let start = TunnelStart(input.span.bytes)
     guard let parsed = try? RequestHead.parse(input.span.bytes) else { return }
+    precondition(start == .http || input.first == 0x0D, "a request is not seen in a tunnel")
     let head = parsed.head
     precondition(parsed.consumedBytes <= input.count && head.fields.bytes.count <= parsed.consumedBytes)
     precondition(
@@ -34,15 +36,14 @@ private let relaxed = HeadLimits(requestLineBytes: 32 * 1024, headBytes: 512 * 1
             try ResponseHead.parse(Array(input[..<(parsed.consumedBytes - 1)]).span.bytes) == nil
         })
     guard let framing = try? head.framing(answering: .get) else { return }
-    let forwarding = ResponseForwarding(framing: framing, connection: .upgrade)
-    let once = head.forwarded(forwarding)
+    let once = head.forwarded(ResponseChanges(), framing: framing, connection: .upgrade)
     guard let again = try? ResponseHead.parse(once.span.bytes, limits: relaxed) else {
         fatalError("the forwarded head is rejected")
     }
     precondition(again.head.repair == nil, "the forwarded head is not clean")
     precondition(again.consumedBytes == once.count && again.head.status == head.status)
     precondition((try? again.head.framing(answering: .get)) == framing)
-    precondition(again.head.forwarded(forwarding) == once)
+    precondition(again.head.forwarded(ResponseChanges(), framing: framing, connection: .upgrade) == once)
 }
 
 /// Also false if `parse` throws.
