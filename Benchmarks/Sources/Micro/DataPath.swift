@@ -61,7 +61,7 @@ struct DataPath {
 
     /// The client's TLS handshake is done, and the connection waits for a request.
     var isIntercepted: Bool {
-        guard case .intercepted = connection.session.role, case .head = connection.phase else { return false }
+        guard case .inside = connection.session.role, case .head = connection.phase else { return false }
         return true
     }
 
@@ -73,7 +73,7 @@ struct DataPath {
     /// Makes the client's connection one to an intercepted site, as after a CONNECT. The client's TLS handshake is
     /// next.
     func intercept(with leaf: TLSServerContext) throws {
-        connection.intercept(.init(origin: route.origin, pin: nil), tls: leaf)
+        connection.intercept(.init(origin: route.origin), tls: leaf, isAccepted: false)
         guard try client.drain() > 0 else { throw SetUpFailure("the tunnel is not established") }
     }
 }

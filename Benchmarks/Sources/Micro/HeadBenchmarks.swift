@@ -33,14 +33,14 @@ enum HeadBenchmarks {
         let samples = [("nginx", HeadSamples.nginx), ("application", HeadSamples.application)]
         let benchmarks = try samples.flatMap { (server, bytes) -> [Benchmark] in
             let head = try require(ResponseHead.parse(bytes.span.bytes), "the head from \(server) is incomplete").head
-            let forwarding = ResponseForwarding(
-                framing: try head.framing(answering: .get), via: ViaField("1.1 countersign"))
+            let framing = try head.framing(answering: .get)
+            let changes = ResponseChanges(via: ViaField("1.1 countersign"))
             return [
                 Benchmark("response-parse-\(server)") {
                     let parsed = try ResponseHead.parse(bytes.span.bytes)
                     keep(try parsed?.head.framing(answering: .get))
                 },
-                Benchmark("response-forward-\(server)") { keep(head.forwarded(forwarding)) },
+                Benchmark("response-forward-\(server)") { keep(head.forwarded(changes, framing: framing)) },
             ]
         }
         let challenge = HeadSamples.challenge
