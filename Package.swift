@@ -81,8 +81,9 @@ let package = Package(
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
         // The first call of an identity broker loads libdbus-1, if it is installed.
         .systemLibrary(name: "CountersignCDBus", path: "Sources/CDBus"),
-        // The process that runs proxy auto-configuration scripts loads libduktape, if it is installed.
+        // The process that runs proxy auto-configuration scripts loads one of these, if it is installed.
         .systemLibrary(name: "CountersignCDuktape", path: "Sources/CDuktape"),
+        .systemLibrary(name: "CountersignCJavaScriptCore", path: "Sources/CJavaScriptCore"),
         module("Cryptography", ["COpenSSL"]),
         module("Addresses", ["Cryptography"]),
         module("HTTP1"),
@@ -94,7 +95,7 @@ let package = Package(
         module("SitePolicy", ["Challenges", "Addresses", "Cryptography"]),
         module("Parents", ["HTTP1", "Challenges", "Addresses", "Cryptography"]),
         module("JSON", ["Cryptography"]),
-        module("PAC", ["JSON", "Cryptography", "CDuktape", "CLinux"]),
+        module("PAC", ["JSON", "Cryptography", "CDuktape", "CJavaScriptCore", "CLinux"]),
         module(
             "Routing", ["Parents", "PAC", "HTTP1", "Addresses", "Cryptography", "CCurl"],
             settings: internalImports),
@@ -138,8 +139,8 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
+                "Answering", "Parents", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy",
+                "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
@@ -174,7 +175,7 @@ let package = Package(
                     "CountersignNIO", "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo",
                     "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
                     "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents",
-                    "Routing", "PAC",
+                    "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -221,6 +222,9 @@ let package = Package(
             "TLSTests", ["ChannelTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
         tests(
+            "AnsweringTests",
+            ["Answering", "TLS", "SitePolicy", "Certificates", "Challenges", "Addresses", "Cryptography"]),
+        tests(
             "EnrollmentTests",
             [
                 "Enrollment", "Routing", "Parents", "TestOrigin", "Certificates", "Challenges",
@@ -245,18 +249,18 @@ let package = Package(
         tests(
             "ProxyTests",
             [
-                "Proxy", "Answering", "Demo", "Upstream", "Parents", "HTTP1", "Loopback", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
+                "Proxy", "TestOrigin", "Answering", "Demo", "Upstream", "Parents", "HTTP1", "Loopback", "ChannelTLS",
+                "TLS", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
                 "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses",
-                "Cryptography",
+                "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "Addresses", "Cryptography",
                 "COpenSSL", "CCurl",
-            ], nio + [logging, lifecycle]),
+            ], nio + [embedded, logging, lifecycle]),
         tests(
             "CommandTests",
             [

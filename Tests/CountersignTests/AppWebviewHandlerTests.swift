@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// An app's handler in the place of a sign-in's own.
-@Suite struct AppWebviewHandlerTests {
+@Suite(.waiting) struct AppWebviewHandlerTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder("handler") }

@@ -13,7 +13,7 @@ import Testing
 @testable import CountersignAnswering
 
 /// The breaker's records are shared by all processes of a home. Each board here stands for a process.
-struct BreakerFileTests {
+@Suite(.waiting) struct BreakerFileTests {
     private let folder: TemporaryFolder
     private let time = Time()
 
@@ -57,7 +57,7 @@ struct BreakerFileTests {
 
     private static let refusal = Breaker.Permission.refused(
         reason: Refusal(
-            .blocked(namesCommand: false), "credential \"enrollment\" was rejected here and has not changed since"))
+            .blocked("enrollment"), "credential \"enrollment\" was rejected here and has not changed since"))
 
     // MARK: Sharing
 
@@ -138,7 +138,7 @@ struct BreakerFileTests {
             process().board.requestAtOnce(Self.key())
                 == .unsuitable(
                     reason: Refusal(
-                        .blocked(namesCommand: true),
+                        .heldBack("enrollment"),
                         "credential \"enrollment\" was sent here without a response, and is not sent for "
                             + "30 minutes; `countersign credential retry enrollment` permits an attempt")))
     }
@@ -269,7 +269,7 @@ struct BreakerFileTests {
                     Issue.record("\(permission)")
                     continue
                 }
-                #expect(reason.text.hasSuffix("`countersign credential retry enrollment` permits it"))
+                #expect(reason.text.hasSuffix("`countersign credential retry enrollment` permits an attempt"))
             }
             await process.board.flush()
         }

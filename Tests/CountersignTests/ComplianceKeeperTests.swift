@@ -12,7 +12,7 @@ import Testing
 import class CountersignCryptography.Secret
 
 /// Silent questions about sign-ins that are withheld, at times of the test's own.
-struct ComplianceKeeperTests {
+@Suite(.waiting) struct ComplianceKeeperTests {
     /// A person who has signed in, with a token that does not expire.
     struct Bench {
         let service: ComplianceServer

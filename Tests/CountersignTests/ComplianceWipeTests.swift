@@ -9,7 +9,7 @@ import Testing
 @testable import Countersign
 
 /// What an enrolment has brought is wiped if nobody confirms for long that the device complies.
-struct ComplianceWipeTests {
+@Suite(.waiting) struct ComplianceWipeTests {
     private typealias Bench = ComplianceKeeperTests.Bench
     private static let day: Int64 = 86_400
 

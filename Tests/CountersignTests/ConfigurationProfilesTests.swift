@@ -10,7 +10,7 @@ import Testing
 import class CountersignCryptography.Secret
 
 /// Configuration profiles in an app.
-@Suite struct ConfigurationProfilesTests {
+@Suite(.waiting) struct ConfigurationProfilesTests {
     private let folder: TemporaryFolder
     private let profiles: ConfigurationProfiles
     private var home: String { folder.file("home") }

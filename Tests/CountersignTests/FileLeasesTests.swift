@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// Leases on files, and the operations of a folder that replace files while they are held.
-struct FileLeasesTests {
+@Suite(.waiting) struct FileLeasesTests {
     private let folder: TemporaryFolder
     private let open: OpenFolder
 

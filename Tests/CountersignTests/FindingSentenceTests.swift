@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignAddresses
 import CountersignChallenges
 import Testing
 
 @testable import Countersign
 
-@Suite struct FindingSentenceTests {
+@Suite(.waiting) struct FindingSentenceTests {
     private static let key = Breaker.Key(
         space: AuthenticationSpace(
             origin: Origin(scheme: .https, host: "www.corp.example", port: 443), realm: "r", scheme: .basic),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignCryptography
 import CountersignURLSession
 import CountersignVault
@@ -10,7 +11,7 @@ import Testing
 @testable import Countersign
 
 /// The conversions between the library's types and Foundation's.
-struct FoundationConversionTests {
+@Suite(.waiting) struct FoundationConversionTests {
     private static let methods: [AuthenticationMethod] = [
         .basic, .digest, .ntlm, .negotiate, .bearer, .clientCertificate, .serverTrust, .other("HTMLForm"),
     ]

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Countersign
 
-@Suite struct HomeFileTests {
+@Suite(.waiting) struct HomeFileTests {
     private static func with(_ bytes: [UInt8], _ body: (HomeFile) throws -> Void) throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("home-file-\(UUID().uuidString)").path
         try Data(bytes).write(to: URL(fileURLWithPath: path))

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// The files of a home whose changes take effect at once.
-@Suite struct HomeWatcherTests {
+@Suite(.waiting) struct HomeWatcherTests {
     private final class Count: Sendable {
         let number = Atomic(0)
     }

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// Keys that a program takes from elsewhere into a home: key files, PKCS#11 tokens and keytabs.
-@Suite struct IdentityImportTests {
+@Suite(.waiting) struct IdentityImportTests {
     private let home: TemporaryHome
     private var manager: HomeManager { home.manager }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignCryptography
 import CountersignVault
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// Bearer tokens in the library: enrolled ones, and those of the program.
-struct LibraryBearerTests {
+@Suite(.waiting) struct LibraryBearerTests {
     private static let token = "kanarie.to-ken=="
     private static let url = "https://git.corp.example/repository"
     private static let challenge = "Bearer realm=\"r\""
@@ -61,7 +62,11 @@ struct LibraryBearerTests {
             status: 401, challenges: ["Bearer realm=\"r\", error=\"invalid_token\""])
         #expect(outcome == .deliver(.rejected))
         let error = #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.bearer)) }
-        #expect(error?.hint == "set it with `countersign credential set api --token-stdin`")
+        #expect(
+            error?.hint
+                == "`countersign credential set api --token-stdin` with a valid token, or "
+                + "`countersign credential retry api` permits an attempt")
+        #expect(error?.remedy == .setToken(name: "api"))
     }
 
     @Test func anInsufficientScopeIsHandedBackAndTheTokenStaysUsable() async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// An app that signs its user in with the identity broker of the machine.
-struct LibraryBrokerTests {
+@Suite(.waiting) struct LibraryBrokerTests {
     private struct Bench {
         let broker: IdentityBroker
         let folder: TemporaryFolder

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignCertificates
 import Testing
 
 @testable import Countersign
 
 /// The results of `canHandle` and `handle` for every kind of challenge in every situation.
-struct LibraryChecksTests {
+@Suite(.waiting) struct LibraryChecksTests {
     enum Situation: String, CaseIterable, Sendable {
         case unlisted, listed, listedForOthers, noCredential, plainHTTP, plainHTTPPermitted, tunnelled, rejectedBefore
         case failedBefore, switchedOff
@@ -128,6 +129,26 @@ struct LibraryChecksTests {
             #expect(error.fault == .configuration)
             return .fails(check)
         }
+    }
+
+    @Test(arguments: [
+        (Situation.unlisted, AuthenticationMethod.basic, ChallengeRemedy.addSite("https://git.corp.example")),
+        (.tunnelled, .basic, .changeLine("AllowedSites/test.sites:2")),
+        (.plainHTTP, .basic, .changeLine("AllowedSites/test.sites:2")),
+        (.plainHTTPPermitted, .bearer, .useHTTPS(host: "git.corp.example")),
+        (.listedForOthers, .basic, .changeLine("AllowedSites/test.sites:2")),
+        (.noCredential, .basic, .setPassword(name: "none", user: nil)),
+        (.noCredential, .bearer, .setToken(name: "none")),
+        (.noCredential, .clientCertificate, .importIdentity(name: "none")),
+    ])
+    func theErrorHasTheRemedy(situation: Situation, method: AuthenticationMethod, remedy: ChallengeRemedy) throws {
+        let controller = try Self.home(Row(situation: situation, method: method, word: .no)).controller()
+        let space = ProtectionSpace(
+            scheme: situation.scheme, host: "git.corp.example", port: situation.scheme == "http" ? 80 : 443,
+            realm: nil, authenticationMethod: method)
+        let error = #expect(throws: ChallengeError.self) { try controller.canHandle(space) }
+        #expect(error?.remedy == remedy, "\(String(describing: error))")
+        #expect(error?.hint != nil)
     }
 
     @Test func theErrorNamesTheLineThatRefuses() throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// An app whose provider requires a protection policy.
-struct LibraryComplianceTests {
+@Suite(.waiting) struct LibraryComplianceTests {
     private final class Delegate: ComplianceDelegate {
         let heard = Mutex<[String]>([])
         func remediated(_ result: ComplianceResult) async { heard.withLock { $0.append("\(result.status)") } }

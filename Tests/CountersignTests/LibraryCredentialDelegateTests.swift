@@ -26,7 +26,7 @@ final class FixedPassword: CredentialDelegate {
 }
 
 /// Sites that have a password of their own.
-struct LibraryCredentialDelegateTests {
+@Suite(.waiting) struct LibraryCredentialDelegateTests {
     private static func home() throws -> LibraryHome {
         let origins = try LibraryOrigins.shared
         return try LibraryHome(

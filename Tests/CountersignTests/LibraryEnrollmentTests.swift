@@ -11,7 +11,7 @@ import Testing
 @testable import Countersign
 
 /// An app that signs its user in, with a provider and a browser that follows redirects.
-struct LibraryEnrollmentTests {
+@Suite(.waiting) struct LibraryEnrollmentTests {
     private static func collect(_ stream: AsyncStream<EnrollmentEvent>) async -> [EnrollmentEvent] {
         await stream.reduce(into: []) { $0.append($1) }
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// The `fetch` example, which drives an exchange by hand, over plain http and TLS.
-struct LibraryExampleTests {
+@Suite(.waiting) struct LibraryExampleTests {
     /// The example in COUNTERSIGN_EXAMPLES, or beside this test bundle, where Scripts/test builds it.
     static func program(_ name: String) throws -> String {
         let folder = ProcessInfo.processInfo.environment["COUNTERSIGN_EXAMPLES"] ?? LibrarySymbolsTests.products

@@ -13,7 +13,7 @@ import Testing
 import struct CountersignChallenges.ChannelBinding
 
 /// Exchanges driven by hand against a simulated server.
-struct LibraryExchangeTests {
+@Suite(.waiting) struct LibraryExchangeTests {
     /// A simulated server with one scheme and one password.
     struct Server {
         enum Kind: String, CaseIterable, Sendable { case basic, ntlm, negotiate }

@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignNIO
 
 /// Every fault is reported as a typed error, and never traps.
-struct LibraryFaultTests {
+@Suite(.waiting) struct LibraryFaultTests {
     private struct Told: Error {}
 
     private static func opening(

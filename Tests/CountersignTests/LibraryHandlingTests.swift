@@ -6,7 +6,7 @@ import Testing
 
 @testable import Countersign
 
-struct LibraryHandlingTests {
+@Suite(.waiting) struct LibraryHandlingTests {
     private static let site = "https://git.corp.example\n"
 
     // MARK: Changes to the home

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// A client identity in an OpenSSL context of another library.
-struct LibraryIdentityTests {
+@Suite(.waiting) struct LibraryIdentityTests {
     private static func identity(_ name: String) async throws -> ClientIdentity {
         let controller = try LibraryHome("https://git.corp.example\n", identities: [name]).controller()
         let challenge = AuthenticationChallenge(protectionSpace: .git(.clientCertificate))

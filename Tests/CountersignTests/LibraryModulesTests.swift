@@ -5,7 +5,7 @@ import CountersignTestOrigin
 import Testing
 
 /// The modules that an app builds because of the product that it uses, as the compiler recorded them.
-struct LibraryModulesTests {
+@Suite(.waiting) struct LibraryModulesTests {
     @Test func anAppThatImportsCountersignNeedsNoPackageButTheLog() throws {
         let needed = try Self.modules(neededBy: "Countersign")
         #expect(needed.contains("CountersignAnswering"))

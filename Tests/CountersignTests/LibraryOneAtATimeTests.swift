@@ -9,7 +9,7 @@ import Testing
 import struct CountersignChallenges.Breaker
 
 /// A credential that has not been accepted yet is used by one caller at a time, and never again after a rejection.
-struct LibraryOneAtATimeTests {
+@Suite(.waiting) struct LibraryOneAtATimeTests {
     private typealias Server = LibraryExchangeTests.Server
     private typealias Given = (ChallengeDisposition, Credential?)
     private static let site = LibraryExchangeTests.site

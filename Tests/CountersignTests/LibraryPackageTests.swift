@@ -5,7 +5,7 @@ import CountersignTestOrigin
 import Testing
 
 /// What an app's package needs in order to depend on this one.
-struct LibraryPackageTests {
+@Suite(.waiting) struct LibraryPackageTests {
     /// SwiftPM allows a target name once in a whole package graph. The app has a target for every folder name of this
     /// package.
     @Test func anAppMayHaveModulesNamedLikeTheFoldersOfThisPackage() throws {

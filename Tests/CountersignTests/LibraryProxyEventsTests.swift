@@ -12,7 +12,7 @@ import CountersignVault
 @testable import CountersignURLSession
 
 /// The events of a controller that its proxy causes.
-struct LibraryProxyEventsTests {
+@Suite(.waiting) struct LibraryProxyEventsTests {
     private static func home(password: String = LibraryHome.password) throws -> LibraryHome {
         try LibraryHome(
             try LibraryOrigins.shared.sites, credentials: ["enrollment": (LibraryHome.user, password)],

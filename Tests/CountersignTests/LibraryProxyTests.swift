@@ -87,7 +87,7 @@ final class FixedTrust: ServerTrustDelegate {
     }
 }
 
-struct LibraryProxyTests {
+@Suite(.waiting) struct LibraryProxyTests {
     private static func home() throws -> LibraryHome {
         try LibraryHome(
             try LibraryOrigins.shared.sites, identities: ["laptop"], anchors: [try TestPKI.shared.originAnchor])

@@ -10,7 +10,7 @@ import Testing
 @testable import CountersignNIO
 
 /// Calls to a controller while its home is being read, and the files that it writes.
-struct LibraryReadingTests {
+@Suite(.waiting) struct LibraryReadingTests {
     /// Keeps the home of `controller` being read until the end of `body`, or for half a minute.
     private static func whileReading(
         _ controller: ChallengeController,

@@ -9,7 +9,7 @@ import CountersignVault
 @testable import Countersign
 
 /// Certificates renewed at the program's request, or because they are due.
-struct LibraryRefreshTests {
+@Suite(.waiting) struct LibraryRefreshTests {
     /// A home whose identity `laptop` was enrolled at an EST server.
     private struct Enrolled {
         let server: ESTServer

@@ -10,7 +10,7 @@ import Testing
 @testable import Countersign
 
 /// Sites that require a scope which the access token of a sign-in does not have.
-struct LibraryScopeTests {
+@Suite(.waiting) struct LibraryScopeTests {
     private static let challenge = #"Bearer realm="r""#
     private static let lacking = #"Bearer realm="r", error="insufficient_scope", scope="wiki.write admin""#
 

@@ -10,7 +10,7 @@ import Testing
 @testable import CountersignURLSession
 
 /// The delegate of sessions that do not use the proxy.
-struct LibrarySessionDelegateTests {
+@Suite(.waiting) struct LibrarySessionDelegateTests {
     private static func session(_ home: LibraryHome) throws -> URLSession {
         let answerer = URLSessionChallengeAnswerer(try home.controller())
         return URLSession(configuration: .ephemeral, delegate: answerer, delegateQueue: nil)

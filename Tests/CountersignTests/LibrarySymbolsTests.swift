@@ -5,7 +5,7 @@ import CountersignTestOrigin
 import Testing
 
 /// The public API is unchanged, symbol by symbol.
-struct LibrarySymbolsTests {
+@Suite(.waiting) struct LibrarySymbolsTests {
     private static let folder = Result { try TemporaryFolder("symbols") }
 
     /// The folder of the build to which this test belongs.

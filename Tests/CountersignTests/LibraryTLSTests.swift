@@ -12,7 +12,7 @@ import CountersignVault
 @testable import CountersignNIO
 
 /// TLS that a controller starts on the program's own channel.
-struct LibraryTLSTests {
+@Suite(.waiting) struct LibraryTLSTests {
     /// The data received on a channel until it closes.
     private final class Received: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer

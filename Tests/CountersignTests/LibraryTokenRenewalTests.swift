@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// Access tokens of sign-ins that the library renews: before they expire, and once if a site has called them invalid.
-struct LibraryTokenRenewalTests {
+@Suite(.waiting) struct LibraryTokenRenewalTests {
     private static let challenge = #"Bearer realm="r""#
     private static let invalid = #"Bearer realm="r", error="invalid_token""#
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import Dispatch
 import Testing
 
@@ -9,7 +10,7 @@ import struct CountersignChallenges.AuthenticationError
 import struct CountersignChallenges.DialogueToken
 
 /// Tokens that a scheme computes on another thread.
-@Suite struct LibraryTokenWaitTests {
+@Suite(.waiting) struct LibraryTokenWaitTests {
     @Test func aTokenOfAnotherThreadIsAwaited() throws {
         let expected = DialogueToken([1], expectsReply: true)
         let token = try ChallengeExchange.wait(

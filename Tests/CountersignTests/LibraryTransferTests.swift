@@ -8,7 +8,7 @@ import Testing
 
 /// The `transfer` example moves 256 MiB with AnsweringSession, in a process of its own, whose memory must not grow with
 /// the content.
-struct LibraryTransferTests {
+@Suite(.waiting) struct LibraryTransferTests {
     private static let size = 256 << 20
     /// Of a debug build, in KiB.
     private static let growth = 32 * 1024

@@ -14,7 +14,7 @@ import Testing
 import class CountersignCryptography.Secret
 
 /// Sign-ins of an app with the agent `embedded`, whose window is a program of the test.
-@Suite struct LibraryWindowTests {
+@Suite(.waiting) struct LibraryWindowTests {
     /// A home with a password for a provider that challenges, and a program in place of the window's.
     private final class Bench: Sendable {
         let provider: SignInProvider

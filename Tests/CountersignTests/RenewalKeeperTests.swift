@@ -10,7 +10,7 @@ import Testing
 @testable import CountersignNIO
 
 /// The periodic check for certificates that are due.
-struct RenewalKeeperTests {
+@Suite(.waiting) struct RenewalKeeperTests {
     /// Counts the checks that a log mentions.
     private struct CheckCounter: LogHandler {
         let checks: NIOLockedValueBox<Int>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
 
-struct RenewalScheduleTests {
+@Suite(.waiting) struct RenewalScheduleTests {
     private static let day: Int64 = 86_400
 
     /// Lifetimes from a minute to ten years, with several values of the jitter.

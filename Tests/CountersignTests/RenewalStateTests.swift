@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignCryptography
 import CountersignEnrollment
 import Testing
@@ -8,7 +9,7 @@ import CountersignVault
 @testable import Countersign
 
 /// The time of an identity's next renewal attempt, as computed from the vault.
-struct RenewalStateTests {
+@Suite(.waiting) struct RenewalStateTests {
     private static let now: Int64 = 1_800_000_000
     private static let year: Int64 = 366 * 86_400
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import Testing
 
 @testable import Countersign
 
 /// Simulates 400 days, minute by minute, with a CA that issues certificates for 30 days and is unavailable for four
 /// fifths of the last third of each certificate's lifetime.
-struct RenewalWalkTests {
+@Suite(.waiting) struct RenewalWalkTests {
     private static let day: Int64 = 86_400
     private static let life = 30 * day
 

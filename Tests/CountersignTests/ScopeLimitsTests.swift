@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignAddresses
 import Testing
 
 @testable import Countersign
 
-struct ScopeLimitsTests {
+@Suite(.waiting) struct ScopeLimitsTests {
     private static func wish(
         _ scopes: String..., at host: String = "wiki.corp.example", of name: String = "work"
     ) -> ScopeLimits.Wish {

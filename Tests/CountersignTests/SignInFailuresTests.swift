@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignVault
 import Testing
 
 @testable import Countersign
 
-@Suite struct SignInFailuresTests {
+@Suite(.waiting) struct SignInFailuresTests {
     private var record = SignInRecord(
         name: "work", profile: "{}", source: "", issuer: "https://id.example", subject: "", account: "", scope: "",
         sites: [], refreshToken: nil, identityToken: nil, signedIn: 1000, expires: 0)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
 import CountersignVault
 import Testing
 
 @testable import Countersign
 
-@Suite struct SignInRenewalTimeTests {
+@Suite(.waiting) struct SignInRenewalTimeTests {
     /// The lifetime, the part by which the process delays it, and the time since the token was obtained, in seconds.
     @Test(
         arguments: [

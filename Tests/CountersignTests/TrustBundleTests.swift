@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 
 /// Writing a bundle makes both files correct regardless of their state before, and does not touch correct files.
-struct TrustBundleTests {
+@Suite(.waiting) struct TrustBundleTests {
     private let folder: TemporaryFolder
     private let home: Home
     private let system: String

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 
 /// A home that other users can write to, with chmod(1) and the printed command as a user would run them.
-@Suite struct WriteProtectionTests {
+@Suite(.waiting) struct WriteProtectionTests {
     private let folder: TemporaryFolder
     private var home: Home { Home(path: folder.file("home")) }
 

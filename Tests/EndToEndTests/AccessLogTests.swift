@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The contents of the access log.
-@Suite struct AccessLogTests {
+@Suite(.waiting) struct AccessLogTests {
     @Test func lineRecordsTheClientAndTheDecision() throws {
         let origin = try ChallengingOrigin.acme(.ntlm)
         let nginx = try Origins.shared.nginx

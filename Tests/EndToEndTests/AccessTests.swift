@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Who may use the proxy on which address, and how it starts and stops.
-@Suite struct AccessTests {
+@Suite(.waiting) struct AccessTests {
     private static let token = "kanarie-token-5d0c9a21"
 
     private func openURL() throws -> String {

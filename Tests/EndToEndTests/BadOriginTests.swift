@@ -6,7 +6,7 @@ import Testing
 
 /// Each bad origin in each way of connecting: the reasons are correct, nothing is sent before a decision and no
 /// challenge is answered. Each test marks its requests with its own query.
-@Suite struct BadOriginTests {
+@Suite(.waiting) struct BadOriginTests {
     private static let challenge = ChainOrigins.challenge
 
     // MARK: Inside CONNECT

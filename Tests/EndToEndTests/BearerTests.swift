@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Bearer against an origin that answers as RFC 6750 describes, and against nginx.
-@Suite struct BearerTests {
+@Suite(.waiting) struct BearerTests {
     private static let token = "kanarie.b3a7-Rr~9_x/+=="
     private static let other = "kanarie.other"
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Request and response bodies with sites that challenge.
-@Suite struct BodyTests {
+@Suite(.waiting) struct BodyTests {
     /// A site with one kind of challenge, with its own proxy and origin, so that each test starts without cached
     /// protection spaces.
     struct Site {

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// A rejected password is not sent again, so the proxy cannot lock an account.
-@Suite struct BreakerTests {
+@Suite(.waiting) struct BreakerTests {
     @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm, .negotiate])
     func thousandRequestsWithAWrongPasswordAreOneLogin(_ mode: ChallengingOrigin.Mode) throws {
         let origin = try ChallengingOrigin.acme(mode)

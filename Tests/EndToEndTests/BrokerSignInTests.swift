@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `enroll` with a profile that names the identity broker as the source of accounts.
-@Suite struct BrokerSignInTests {
+@Suite(.waiting) struct BrokerSignInTests {
     private struct Bench {
         let broker: IdentityBroker
         let origin: BearerOrigin

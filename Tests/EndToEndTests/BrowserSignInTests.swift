@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Providers that others have written, and Chromium as the person's browser: the redirect comes from a real one.
-@Suite(.serialized) struct BrowserSignInTests {
+@Suite(.waiting, .serialized) struct BrowserSignInTests {
     @Test(arguments: ["system", "system-private"]) func chromiumSignsInAtNanoIDP(agent: String) throws {
         let provider = try NanoProvider()
         let person = try Person(

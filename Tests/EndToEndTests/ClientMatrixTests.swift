@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// Every client with every kind of challenge; Rows.swift has the table.
-@Suite struct ClientMatrixTests {
+@Suite(.waiting) struct ClientMatrixTests {
     @Test(arguments: HTTPClient.allCases, Row.all)
     func clientSeesOnlyTheFinalResponse(_ client: HTTPClient, _ row: Row) throws {
         let setting = try Setting.shared

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// A running proxy whose provider begins to require a protection policy.
-@Suite struct ComplianceTests {
+@Suite(.waiting) struct ComplianceTests {
     struct Bench {
         let service: ComplianceServer
         let provider: SignInProvider

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// Which requests may share a connection.
-@Suite struct ConnectionTests {
+@Suite(.waiting) struct ConnectionTests {
     @Test(arguments: [ChallengingOrigin.Mode.ntlm, .negotiate])
     func clientConnectionAuthenticatesOnce(_ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode)
@@ -25,6 +25,15 @@ import Testing
         let accepted = site.origin.log.requests.filter { $0.status == 200 }
         #expect(accepted.count == 10 && accepted.allSatisfy { $0.auth == "authenticate" })
         #expect(Set(accepted.map(\.connection)).count == 10)
+    }
+
+    /// As Mojo::UserAgent sends it.
+    @Test func aTunnelMayDeclareThatItHasNoContent() throws {
+        let site = try BodyTests.Site(.basic)
+        for flags in [["--proxy-header", "Content-Length: 0"], ["--proxy-header", "Content-Length: 1"]] {
+            let seen = try site.proxy.get("\(site.url)/echo", flags: flags)
+            #expect(seen.status == (flags[1].hasSuffix("0") ? 200 : 0), "\(seen.said)")
+        }
     }
 
     @Test func basicIsPreemptiveInsideAnAcceptedSpace() throws {
@@ -69,6 +78,20 @@ import Testing
         try connection.send("GET \(site.url)/echo HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
         let seen = connection.receive()
         #expect(seen.hasPrefix("HTTP/1.1 200") && seen.contains("\"method\": \"GET\""), "\(seen)")
+    }
+
+    /// curl sends http requests in a CONNECT, too, if it is told to.
+    @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm])
+    func requestsInsideAConnectAreAnswered(_ mode: ChallengingOrigin.Mode) throws {
+        let site = try BodyTests.Site(mode, isTLS: false)
+        let flags = ["--proxytunnel", "-w", "%{http_code} %{num_connects}\n"]
+        let seen = try site.proxy.get("\(site.url)/echo?[1-3]", flags: flags)
+        #expect(seen.exit == 0, "\(seen.said)")
+        let lines = seen.said.split(separator: "\n")
+        #expect(lines.filter { $0 == "200 0" }.count == 2 && lines.contains("200 1"), "\(seen.said)")
+        let logged = try site.proxy.logged(site: site.url, atLeast: 4)
+        #expect(logged.map(\.method) == ["CONNECT", "GET", "GET", "GET"] && logged.allSatisfy { $0.status == 200 })
+        #expect(logged.allSatisfy { $0.decision == "forward" })
     }
 
     @Test func siteListedForHTTPSIsNotAnsweredOverHTTP() throws {

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// Which user name and password are sent.
-@Suite struct CredentialTests {
+@Suite(.waiting) struct CredentialTests {
     private static let modes: [ChallengingOrigin.Mode] = [.basic, .ntlm, .negotiate]
 
     private func answers(

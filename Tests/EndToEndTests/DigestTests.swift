@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Digest against an origin that verifies every parameter with Python's hashlib. Apache is in `Rows`.
-@Suite struct DigestTests {
+@Suite(.waiting) struct DigestTests {
     /// A user with an enrolled password, at a listed origin.
     private struct Bench {
         let user: Countersign

@@ -6,7 +6,7 @@ import Testing
 
 /// How many wrong passwords a real domain controller counts after a password has changed, in schedules of many kinds.
 /// Servers/lockout_schedules.py describes and runs them. The long form takes about a quarter of an hour.
-@Suite struct DomainLockoutTests {
+@Suite(.waiting) struct DomainLockoutTests {
     private struct Outcome: Decodable {
         let kind: String
         let number: Int

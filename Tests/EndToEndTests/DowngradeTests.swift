@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// A site that has accepted Digest offers Basic only, as somebody on the way would.
-@Suite struct DowngradeTests {
+@Suite(.waiting) struct DowngradeTests {
     private let user: Countersign
     private let origin: DigestOrigin
 

@@ -4,9 +4,9 @@ import CountersignTestOrigin
 import Testing
 
 /// Programs in many languages, run by `countersign exec`, at a listed site that challenges.
-@Suite struct ExecClientTests {
+@Suite(.waiting) struct ExecClientTests {
     enum Program: String, CaseIterable, Sendable {
-        case curl, urllib, requests, node, java, go, ruby
+        case curl, urllib, requests, node, java, go, ruby, phpCurl, lwp, mercurial
 
         /// Prints the page at `url`.
         func command(_ url: String) throws -> [String] {
@@ -19,6 +19,20 @@ import Testing
             case .java: [try Tool.path("java"), Tool.client("Fetch.java"), url]
             case .go: [try Tool.path("go"), "run", Tool.client("fetch.go"), url]
             case .ruby: [try Tool.path("ruby"), Tool.client("fetch.rb"), url]
+            case .phpCurl:
+                [
+                    try Tool.path("php"), "-r",
+                    """
+                    $c = curl_init($argv[1]); curl_setopt($c, CURLOPT_FAILONERROR, true);
+                    if (!curl_exec($c)) { fwrite(STDERR, curl_error($c)); exit(1); }
+                    """, url,
+                ]
+            case .lwp:
+                [
+                    try Tool.path("perl"), "-MLWP::UserAgent", "-e",
+                    "my $r = LWP::UserAgent->new->get($ARGV[0]); print $r->content; exit($r->is_success ? 0 : 1)", url,
+                ]
+            case .mercurial: [try Tool.path("hg"), "--config", "ui.interactive=no", "debugdownload", url]
             }
         }
     }

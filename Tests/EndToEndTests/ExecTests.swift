@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// `countersign exec` configures clients through their environment.
-@Suite struct ExecTests {
+@Suite(.waiting) struct ExecTests {
     @Test(arguments: HTTPClient.allCases, Array(Row.all.prefix(12)))
     func clientNeedsOnlyItsEnvironment(_ client: HTTPClient, _ row: Row) throws {
         guard case .answered(let body) = row.outcome else { return }

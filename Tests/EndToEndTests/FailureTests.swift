@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// Origins that are down, slow or broken: the client receives an error with a reason in time.
-@Suite struct FailureTests {
+@Suite(.waiting) struct FailureTests {
     /// A proxy with an origin timeout of two seconds.
     private func proxy(allowing url: String?) throws -> RunningProxy {
         let user = try Countersign()

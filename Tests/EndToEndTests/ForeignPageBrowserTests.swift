@@ -12,7 +12,7 @@ import Testing
 ///
 /// One after the other, because all wait for the same visit. Firefox and the browser alone take minutes more, and run
 /// if `COUNTERSIGN_LONG_TESTS` is set.
-@Suite(.serialized) struct ForeignPageBrowserTests {
+@Suite(.waiting, .serialized) struct ForeignPageBrowserTests {
     typealias Program = ForeignPageVisit.Program
 
     private static let isLong = ProcessInfo.processInfo.environment["COUNTERSIGN_LONG_TESTS"] != nil

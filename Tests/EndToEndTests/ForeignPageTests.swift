@@ -6,7 +6,7 @@ import Testing
 
 /// Requests that say that a page of another origin causes them, with each kind of credential, in the middle of a
 /// conversation that the credential has authenticated.
-@Suite struct ForeignPageTests {
+@Suite(.waiting) struct ForeignPageTests {
     /// A kind of credential.
     struct Kind: CustomTestStringConvertible, Sendable {
         let name: String

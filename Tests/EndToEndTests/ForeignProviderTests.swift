@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A provider and a site that others have written: enrolment, answers, renewal and the end.
-@Suite struct ForeignProviderTests {
+@Suite(.waiting) struct ForeignProviderTests {
     private struct Bench {
         let foreign: NanoProvider
         let user: Countersign

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// A thief of the issuing key can impersonate the allowed sites and no others, with any client.
-@Suite struct ForeignVerifierTests {
+@Suite(.waiting) struct ForeignVerifierTests {
     private struct Forgery {
         let host: String
         /// The subject alternative names in the forged certificates.

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// `git`, run by `countersign exec`, with origins that challenge.
-@Suite struct GitTests {
+@Suite(.waiting) struct GitTests {
     private static let made = Result { try Repositories() }
 
     /// The URL of a repository.

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// Which client certificate is sent to which site, and the result without one.
-@Suite struct IdentityTests {
+@Suite(.waiting) struct IdentityTests {
     @Test func withoutAnIdentityTheOriginsErrorPageIsPassedOn() throws {
         let nginx = try Origins.shared.nginx
         let user = try Countersign()

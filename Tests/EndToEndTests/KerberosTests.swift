@@ -6,7 +6,7 @@ import Testing
 
 /// Kerberos with MIT's KDC, against Apache's mod_auth_gssapi and an acceptor that demands channel bindings. Nothing is
 /// enrolled: the tickets are the user's own.
-@Suite struct KerberosTests {
+@Suite(.waiting) struct KerberosTests {
     private static let service = "HTTP/www.test.localhost"
 
     private let realm: KerberosRealm

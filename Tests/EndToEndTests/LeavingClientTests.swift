@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Clients that leave while a site or a parent is judging their password: the verdict counts nevertheless.
-@Suite struct LeavingClientTests {
+@Suite(.waiting) struct LeavingClientTests {
     private let user: Countersign
     private let server: ChildProcess
     private let port: Int

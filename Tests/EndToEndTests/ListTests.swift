@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The allowed-sites list from the user's point of view.
-@Suite struct ListTests {
+@Suite(.waiting) struct ListTests {
     @Test(arguments: [
         ("https://a.test.localhost awnser=basic\n", "test.sites:1:26: unknown option \"awnser\""),
         ("# a comment\n\nhttps://a.test.localhost answer=basik\n", "test.sites:3:"), ("*\n", "test.sites:1:1: "),

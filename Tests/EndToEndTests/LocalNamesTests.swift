@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Names that lead to this machine, with a real resolver and a name server of a stranger.
-@Suite struct LocalNamesTests {
+@Suite(.waiting) struct LocalNamesTests {
     @Test func strangersNamesDoNotLeadHere() throws {
         let folder = try TemporaryFolder()
         let result = try Command.run(

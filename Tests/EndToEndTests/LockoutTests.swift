@@ -5,7 +5,7 @@ import Glibc
 import Testing
 
 /// How often a password that has become stale is sent, and what does not keep a good one from being used.
-@Suite struct LockoutTests {
+@Suite(.waiting) struct LockoutTests {
     private static let closing = "/fault/close-on-authenticate/x"
     private static let hanging = "/fault/hang-on-authenticate/x"
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Requests that would come back to the proxy.
-@Suite struct LoopTests {
+@Suite(.waiting) struct LoopTests {
     private let user: Countersign
 
     init() throws { user = try Countersign() }

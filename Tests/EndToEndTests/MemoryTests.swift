@@ -6,7 +6,7 @@ import Testing
 
 /// Where secrets are in the server's memory, as a core dump would show it: while the vault is open, at most two copies
 /// of a password and three of a private key, in locked memory; after `vault lock`, none.
-@Suite struct MemoryTests {
+@Suite(.waiting) struct MemoryTests {
     enum Scheme: String, CaseIterable {
         case basic, basicOverHTTP, ntlm, negotiate, certificate
     }

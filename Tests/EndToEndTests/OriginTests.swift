@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// The origins without a proxy: each challenges and accepts only the correct answer, which the other tests rely on.
-@Suite struct OriginTests {
+@Suite(.waiting) struct OriginTests {
     private static let nginx = Result { try NginxOrigin() }
     private static let apache = Result { try ApacheOrigin(user: Countersign.user, password: Countersign.password) }
 

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// A client's own `Authorization` is passed through unchanged, and its challenges are not answered.
-@Suite struct OwnAuthorizationTests {
+@Suite(.waiting) struct OwnAuthorizationTests {
     @Test(
         arguments: HTTPClient.allCases,
         ["Basic  b3duOm93bg==", "Bearer abc.def", "Digest username=\"own\",  realm=\"r\""])

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// PKeyAuth at an origin that verifies the signed token with another implementation.
-@Suite struct PKeyAuthTests {
+@Suite(.waiting) struct PKeyAuthTests {
     private struct Bench {
         let origin: DeviceOrigin
         let user: Countersign

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// `serve` behind parent proxies: squid with each scheme, tinyproxy and microsocks.
-@Suite struct ParentProxyTests {
+@Suite(.waiting) struct ParentProxyTests {
     private let user: Countersign
     /// An https site with the text `NONE`, and a plain one that shows what arrives.
     private let site: String
@@ -80,6 +80,21 @@ import Testing
         #expect(tunnels.filter { $0.hasPrefix("200 ") }.allSatisfy { $0.hasSuffix(" jdoe") }, "\(tunnels)")
         #expect(tunnels.count { $0.hasPrefix("407 ") } <= 2, "one challenge for each event loop: \(tunnels)")
         #expect(squid.logged("GET").count { $0.hasPrefix("407 ") } <= 2, "\(squid.logged("GET"))")
+    }
+
+    /// The parent's own 503 comes after it has examined the password.
+    @Test(arguments: [SquidParent.Scheme.basic, .digest])
+    func aParentWhoseOriginsAreDownIsStillAnswered(_ scheme: SquidParent.Scheme) throws {
+        let squid = try SquidParent(scheme)
+        try list(squid.port, "plaintext=yes")
+        let proxy = try serve("--parent", "http://127.0.0.1:\(squid.port)")
+        let closed = try Loopback.freePorts(1)[0]
+        for number in 0..<4 {
+            let plain = try proxy.get("http://127.0.0.1:\(closed)/\(number)")
+            #expect(plain.status == 503, "\(plain.said)")
+        }
+        #expect(try proxy.get("\(plain)/up").status == 200)
+        #expect(try !user.succeed("credential", "list").contains("no answer"))
     }
 
     @Test func digestIsAnswered() throws {
@@ -353,7 +368,9 @@ import Testing
         ] {
             let done = try Command.run(
                 Tool.python(), [Tool.server("websocket_client.py"), url, proxy.url, anchor], in: user.folder)
-            #expect(done.status == 0 && done.output == "ok 4\n", "\(url): \(done.said)")
+            #expect(
+                done.status == 0 && done.output == "ok 4\n",
+                "\(url): \(done.said)\(proxy.process.errorOutput)\(squid.logged("CONNECT"))")
         }
         let opened = squid.logged("CONNECT").filter { $0.hasPrefix("200 ") && $0.hasSuffix(" jdoe") }
         #expect(opened.count == 3, "\(squid.logged("CONNECT"))")

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A site that only somebody with a configuration profile can use.
-@Suite struct ProfileTests {
+@Suite(.waiting) struct ProfileTests {
     /// The site's certificate comes without its issuer, which the profile has, with the root. The site wants a client
     /// certificate of the EST service, which wants the profile's identity.
     @Test func aRequestNeedsEverythingThatAProfileBrings() throws {

@@ -6,7 +6,7 @@ import Testing
 
 /// Uploads that are challenged arrive as they were sent, each time, and nothing follows them: between real sockets, in
 /// every length around the limits of the memory and the spool.
-@Suite struct RepeatedUploadTests {
+@Suite(.waiting) struct RepeatedUploadTests {
     private static let token = "kanarie.upload"
     private static let limit = 1 << 20
     private static let edges = [0, 1, 65_535, 65_536, 65_537, limit - 1, limit, limit + 1]
@@ -77,7 +77,8 @@ import Testing
         return uploads
     }
 
-    private func expectEqual(_ uploads: Uploads, at origin: UploadOrigin) throws {
+    /// `eachIsChallenged`: no connection is authenticated for an upload by an earlier one.
+    private func expectEqual(_ uploads: Uploads, at origin: UploadOrigin, eachIsChallenged: Bool = true) throws {
         let entries = try origin.entries()
         let extra = entries.compactMap(\.extra)
         #expect(extra.isEmpty, "\(extra.count) times something else arrived: \(extra.prefix(5))")
@@ -91,7 +92,8 @@ import Testing
             }
             let isRight =
                 sent.allSatisfy { $0.equal == true } && whole.filter { $0.status == 200 }.count == 1
-                && sent.filter { $0.status == 200 }.count == 1 && (!takesContent || whole.count == 2)
+                && sent.filter { $0.status == 200 }.count == 1
+                && (!takesContent || whole.count == 2 || !eachIsChallenged && whole.count == 1)
             if !isRight { wrong.append("\(base) \(sent)") }
         }
         #expect(wrong.isEmpty, "\(wrong.count) of \(uploads.uploads.count): \(wrong.prefix(3))\(origin.errors)")
@@ -118,7 +120,8 @@ import Testing
             (UploadOrigin.base(behind: behaviour), Self.edges + Self.middle + Self.large.prefix(1), 1)
         }
         let proxy = try user.serve("--parent", "http://127.0.0.1:\(origin.parent(0))")
-        try expectEqual(await run(proxy, groups), at: origin)
+        // NTLM's connections to a parent serve one client after another.
+        try expectEqual(await run(proxy, groups), at: origin, eachIsChallenged: scheme != "ntlm")
     }
 
     @Test func aServiceOfKerberosReceivesTheUploadEachTime() async throws {

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// A running proxy that a new process replaces.
-@Suite struct RestartTests {
+@Suite(.waiting) struct RestartTests {
     /// The processes that have taken over, in the order of the log of all of them.
     static func successors(_ process: ChildProcess) -> [Int32] {
         process.errorOutput.split(separator: "\n").compactMap { line in

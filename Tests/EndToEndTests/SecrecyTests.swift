@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A marked password may appear at the origin and in the sealed vault, and nowhere else in any encoding.
-@Suite struct SecrecyTests {
+@Suite(.waiting) struct SecrecyTests {
     @Test func noSecretAppearsInFilesOrOutput() throws {
         let user = try Countersign()
         let script = """

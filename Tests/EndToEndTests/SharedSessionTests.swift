@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A provider's session that all clients of a person's proxy share.
-@Suite struct SharedSessionTests {
+@Suite(.waiting) struct SharedSessionTests {
     /// A person with the profile of a provider that asks for a password unless the browser sends its cookie.
     struct Bench {
         let provider: SignInProvider

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Bearer challenges are answered with the access token of a sign-in, which is renewed when necessary.
-@Suite struct SignInBearerTests {
+@Suite(.waiting) struct SignInBearerTests {
     struct Bench {
         let provider: SignInProvider
         let origin: BearerOrigin
@@ -18,7 +18,8 @@ import Testing
         /// The provider issues the tokens t1, t2, …; the origin accepts those in `valid`.
         init(
             lifetime: Int = 3600, valid: [String] = ["t1", "t2", "t3"],
-            scopes: [String] = ["openid", "offline_access"], expiringIn seconds: Int64? = nil
+            scopes: [String] = ["openid", "offline_access"], expiringIn seconds: Int64? = nil,
+            hold: Int = 0
         ) throws {
             provider = try SignInProvider(["lifetime": lifetime, "token": ["t1", "t2", "t3"]])
             origin = try BearerOrigin(["tokens": Dictionary(uniqueKeysWithValues: valid.map { ($0, "valid") })])
@@ -29,8 +30,8 @@ import Testing
                 program: "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
             try Self.enroll([profile], browser, user)
             if let seconds { try Self.age(user, secondsLeft: seconds) }
-            // The next tokens live longer.
-            try provider.change(["token": ["t2", "t3"]])
+            // The next tokens live longer, and the provider takes `hold` seconds for them. The proxy may ask at once.
+            try provider.change(["token": ["t2", "t3"], "hold": ["refresh_token": hold]])
             proxy = try user.serve()
         }
 
@@ -135,8 +136,7 @@ import Testing
     }
 
     @Test func aSlowProviderDelaysNoRequestWhoseTokenIsValid() throws {
-        let bench = try Bench(expiringIn: 58)
-        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 25]])
+        let bench = try Bench(expiringIn: 58, hold: 25)
         #expect(try bench.get().status == 200)
         #expect(bench.sent == [nil, "Bearer t1"], "\(bench.sent)")
         let isRenewed = try poll(seconds: 100) { () throws -> Bool? in
@@ -245,7 +245,8 @@ import Testing
         let seen = try bench.get("/admin")
         #expect(seen.status == 403 && bench.sent == [nil, "Bearer t1"], "\(seen.said)")
         #expect(
-            seen.proxyStatus.contains("`countersign enroll work --scope SCOPE` asks for it"), "\(seen.proxyStatus)")
+            seen.proxyStatus.contains("`countersign enroll work --scope admin --scope audit` asks for it"),
+            "\(seen.proxyStatus)")
         let fetch = ["exec", "--", "curl", "-sSf", "\(bench.origin.url)/admin"]
         let lacking = try bench.user.run(fetch)
         #expect(lacking.status != 0, "\(lacking.said)")

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A site of nginx asks for the client certificate that a sign-in has brought.
-@Suite struct SignInCertificateTests {
+@Suite(.waiting) struct SignInCertificateTests {
     @Test func nginxGetsTheCertificateOfASignIn() throws {
         let pki = try TestPKI.shared
         let nginx = try Origins.shared.nginx

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// A provider that rotates refresh tokens accepts each of them once. The newest one must not be lost.
-@Suite struct SignInRotationTests {
+@Suite(.waiting) struct SignInRotationTests {
     private typealias Bench = SignInBearerTests.Bench
 
     /// Starts a request, and returns when the provider has received the refresh token.

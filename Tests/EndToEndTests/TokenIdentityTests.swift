@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Testing
 
 /// A key in a SoftHSM token, used by `serve` with nginx.
-@Suite struct TokenIdentityTests {
+@Suite(.waiting) struct TokenIdentityTests {
     @Test func tokenKeyAnswersNginx() throws {
         let nginx = try Origins.shared.nginx
         let pki = try TestPKI.shared

@@ -6,7 +6,7 @@ import Testing
 
 /// The library's delegate for each bad origin: it receives all details; a no ends the request; a yes forwards it
 /// without answering challenges. The proxy with the delegate is Tests/DelegatingProxy.
-@Suite struct TrustDelegateTests {
+@Suite(.waiting) struct TrustDelegateTests {
     private struct Question: Decodable {
         let place: String
         let reasons: [String]

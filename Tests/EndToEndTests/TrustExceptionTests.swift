@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// The effect of a trust exception for a bad origin, which applies to one host, port and certificate only.
-@Suite struct TrustExceptionTests {
+@Suite(.waiting) struct TrustExceptionTests {
     /// A user with trust exceptions for all bad origins, added while the proxy was running, and that proxy.
     private final class Exceptions: Sendable {
         private static let ignoring = Result { try Exceptions { [try exception($0)] } }

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Server trust is the caller's decision: before it, nothing is sent and no challenge is answered.
-@Suite struct TrustTests {
+@Suite(.waiting) struct TrustTests {
     private static let bad = ["server-expired", "server-name", "server-other", "server-self"]
 
     /// A site with a bad certificate that requires Basic, listed by a user who could answer.

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// What a sign-in has brought, while the device does not comply and after that.
-@Suite struct WithheldTests {
+@Suite(.waiting) struct WithheldTests {
     /// A person whose sign-in has brought a certificate for a site of nginx, which asks for one and does not need it.
     private struct CertificateBench {
         let service: ComplianceServer

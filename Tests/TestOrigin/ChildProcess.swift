@@ -95,10 +95,13 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Waits for a line of output that begins with `prefix` and returns the rest of that line.
-    package func line(after prefix: String, seconds: Double = 20) throws -> String {
+    /// Waits for a line of output that begins with `prefix` and returns the rest of that line, which a program may
+    /// write in pieces.
+    package func line(after prefix: String, seconds: Double = 60) throws -> String {
         let found = poll(seconds: seconds) { () -> String?? in
-            for line in self.output.split(separator: "\n") where line.hasPrefix(prefix) {
+            let written = self.output
+            let end = written.lastIndex(of: "\n") ?? written.startIndex
+            for line in written[..<end].split(separator: "\n") where line.hasPrefix(prefix) {
                 return String(line.dropFirst(prefix.count))
             }
             return self.exitStatus == nil ? nil : .some(nil)

@@ -24,13 +24,16 @@ package final class SquidParent: Sendable {
     package let folder: TemporaryFolder
     private let process: ChildProcess
 
-    package init(_ scheme: Scheme) throws {
+    /// `opensTunnels` permits CONNECT to all ports; without, there is only 443, as in squid's own settings.
+    package init(_ scheme: Scheme, opensTunnels: Bool = true) throws {
         let folder = try TemporaryFolder("squid")
         self.folder = folder
         // Squid gives up the rights of root.
         chmod(folder.path, 0o777)
         try folder.write("hosts", "127.0.0.1 localhost parent.test.localhost other.test.localhost\n")
         let (lines, environment) = try Self.authentication(scheme, folder)
+        let ports =
+            opensTunnels ? "" : "acl tunnels method CONNECT\nacl secured port 443\nhttp_access deny tunnels !secured\n"
         let access =
             if case .none = scheme {
                 "http_access allow all"
@@ -40,7 +43,7 @@ package final class SquidParent: Sendable {
         let started = try ConfiguredServer.start(
             template: "squid.conf",
             [
-                "FOLDER": folder.path, "AUTHENTICATION": lines, "ACCESS": access,
+                "FOLDER": folder.path, "AUTHENTICATION": lines, "ACCESS": ports + access,
                 "USER": getuid() == 0 ? "proxy" : NSUserName(),
             ],
             ports: ["PORT"], in: folder
@@ -107,6 +110,29 @@ package final class SquidParent: Sendable {
     }
 
     package func stop() { process.stop() }
+}
+
+/// A parent proxy that speaks HTTP/1.0: Servers/old_parent.py.
+package final class OldParent: Sendable {
+    package enum Scheme: String, Sendable { case basic, ntlm }
+    package enum LineEnd: String, Sendable { case crlf, lf }
+
+    package let port: Int
+    private let process: ChildProcess
+    private let log: String
+
+    package init(_ scheme: Scheme, _ lineEnd: LineEnd, in folder: TemporaryFolder) throws {
+        let users = try folder.write("old-users", "ACME:\(SquidParent.user):\(SquidParent.password)\n")
+        log = try folder.write("old-log", "")
+        process = try ChildProcess(
+            try Tool.python(),
+            [Tool.server("old_parent.py"), users, scheme.rawValue, lineEnd.rawValue, log],
+            capture: folder.file("old-parent"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+
+    /// One `STATUS METHOD CONNECTION` per request so far.
+    package var logged: [String] { TextFile.lines(log) }
 }
 
 /// A port that passes everything on to another port of this machine, with TLS in front or without.

@@ -9,7 +9,7 @@ import Testing
 ///
 /// The code of an article is in a file of this folder, in another test, or in an example. A block that begins with
 /// `// swift-tools-version` is a manifest, which SwiftPM evaluates.
-struct ArticleTests {
+@Suite(.waiting) struct ArticleTests {
     struct Block: Sendable, CustomTestStringConvertible {
         let article: String
         let number: Int

@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 
 /// The code of the articles about managing a home, compiled and run.
-@Suite(.timeLimit(.minutes(2))) struct ManageAHomeCode {
+@Suite(.waiting, .timeLimit(.minutes(2))) struct ManageAHomeCode {
     private let home: TemporaryHome
     private var manager: HomeManager { home.manager }
 

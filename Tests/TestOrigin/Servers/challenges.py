@@ -1,6 +1,9 @@
 """A server that challenges: /SCHEME and paths below it ask for that scheme. Basic is accepted with jdoe and secret, but
 for paths that end in /never. The answer to a
-Negotiate token is SPNEGO's reject (RFC 4178 section 4.2.2), as of a server that only knows Kerberos.
+Negotiate token is SPNEGO's reject (RFC 4178 section 4.2.2), as of a server that only knows Kerberos. /registry asks for
+a token as a container registry does.
+
+As a parent proxy, it asks for Basic and opens no tunnel; it refuses refused.example.
 
 Usage: challenges.py [CERTIFICATE KEY]    Prints its port.
 """
@@ -13,7 +16,16 @@ import sys
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_CONNECT(self):
+        if self.path.startswith("refused.example:"):
+            return self.respond(403, [])
+        self.respond(407, ['Basic realm="parent"'], "Proxy-Authenticate")
+
     def do_GET(self):
+        if self.path.startswith("http://"):
+            return self.do_CONNECT()
+        if self.path.startswith("/registry"):
+            return self.respond(401, ['Bearer realm="https://auth.example/token",service="registry"'])
         scheme = self.path.split("/")[1].capitalize()
         answer = self.headers.get("Authorization", "")
         basic = "Basic " + base64.b64encode(b"jdoe:secret").decode()
@@ -25,10 +37,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.respond(401, [scheme if scheme == "Negotiate" else scheme + ' realm="tools"'])
 
-    def respond(self, status, challenges):
+    def respond(self, status, challenges, name="WWW-Authenticate"):
         self.send_response(status)
         for challenge in challenges:
-            self.send_header("WWW-Authenticate", challenge)
+            self.send_header(name, challenge)
         self.send_header("Content-Length", "3")
         self.end_headers()
         self.wfile.write(b"ok\n")

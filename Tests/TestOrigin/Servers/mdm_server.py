@@ -10,8 +10,8 @@ to an array of answers: the first request gets the first one, and the last one s
     body      text (default: none)
     needs     a pair: without a field of this name and value the answer is 403
 
-MDM and OTHER in fields and bodies are replaced by the two origins, and LONG by 64 KiB of text. Writes one JSON object
-for each request to LOG, with all its fields.
+@MDM@ and @OTHER@ in fields and bodies are replaced by the two origins, and @LONG@ by 64 KiB of text. (Base64 has no
+@: a certificate made at 03 o'clock contains MDM.) Writes one JSON object for each request to LOG, with all its fields.
 """
 
 import http.server
@@ -68,9 +68,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def replaced(text):
-    text = text.replace("MDM", f"https://mdm.test.localhost:{first.server_port}")
-    text = text.replace("OTHER", f"https://other.test.localhost:{other.server_port}")
-    return text.replace("LONG", "x" * 65536)
+    text = text.replace("@MDM@", f"https://mdm.test.localhost:{first.server_port}")
+    text = text.replace("@OTHER@", f"https://other.test.localhost:{other.server_port}")
+    return text.replace("@LONG@", "x" * 65536)
 
 
 routes = json.loads(sys.argv[1])

@@ -171,12 +171,16 @@ extension WebView {
             _ = try #require(server.request(since: mark) { $0.path == "/fetched" })
             let count = server.requests(since: mark).filter { $0.origin == "proxy" }.count
             let script = """
-                import re, socket, sys
+                import os, socket, sys
+                own = set()
+                for folder in [f"/proc/{process}/fd/" for process in sys.argv[1:]]:
+                    for name in os.listdir(folder):
+                        try:
+                            own.add(os.readlink(folder + name))
+                        except FileNotFoundError:
+                            pass
                 rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
-                listening = {int(row[1][9:], 16) for row in rows if row[3] == "0A" and row[1].startswith("0100007F")}
-                busy = [int(row[2][9:], 16) for row in rows if row[3] == "01"]
-                proxy = int(sys.argv[1])
-                for port in (listening & set(busy)) - {proxy, int(sys.argv[2])}:
+                for port in {int(row[1][9:], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}:
                     client = socket.create_connection(("127.0.0.1", port))
                     client.settimeout(60)
                     client.sendall(b"CONNECT login.test:443 HTTP/1.1\\r\\n\\r\\n")
@@ -185,8 +189,8 @@ extension WebView {
                     except OSError:
                         print(b"")
                 """
-            let other = try LineProcess(
-                "/usr/bin/env", ["python3", "-c", script, String(server.proxyPort), String(server.securePort)])
+            let processes = [view.process.processID] + view.descendants
+            let other = try LineProcess("/usr/bin/env", ["python3", "-c", script] + processes.map(String.init))
             #expect(other.exitStatus() == 0, "\(other.standardError)")
             #expect(other.allLines == ["b''"])
             view.close()
