@@ -20,9 +20,10 @@ final class ProxyLink: Sendable {
     private let loop: any EventLoop
     private let idle: NIOLoopBoundBox<[OriginConnection]>
 
-    init(to proxy: ChallengeProxy) {
+    /// Without a proxy, every new connection fails.
+    init(to proxy: ChallengeProxy?, on loop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()) {
         self.proxy = proxy
-        loop = MultiThreadedEventLoopGroup.singleton.next()
+        self.loop = loop
         idle = .makeBoxSendingValue([], eventLoop: loop)
     }
 

@@ -140,7 +140,7 @@ final class URLSessionTransfer: OriginStreamDelegate {
     /// Restarts the time-out. While the reader of the response does not accept more, only the whole task is limited.
     private func restartTimeout() {
         deadline?.cancel()
-        let end = isPaused ? latest : min(.now() + request.patience, latest)
+        let end = isPaused ? latest : min(loop.now + request.patience, latest)
         deadline = loop.assumeIsolated().scheduleTask(deadline: end) { [weak self] in
             self?.finish(.failure(URLError(.timedOut)))
         }

@@ -136,7 +136,7 @@ import Testing
     /// The code itself would be valid for a minute.
     @Test func theDeviceFlowEndsInTime() async throws {
         try provider.change(["device": 1000])
-        let flow = try flow(nil, limit: .milliseconds(1500))
+        let flow = try flow(nil, limit: .milliseconds(1900))
         let error = await #expect(throws: SignInError.self) { try await flow.run() }
         #expect(error?.code == .timedOut && error?.detail == "nobody has signed in within 1 seconds")
         #expect(provider.requests.filter { $0.contains("/token") }.count == 1)
@@ -145,7 +145,7 @@ import Testing
     /// The limit is for the person, and not for a provider that is slow to send its keys afterwards.
     @Test func theLimitOfTheDeviceFlowEndsWithTheConfirmation() async throws {
         try provider.change(["device": 0, "fail": ["/keys": 503]])
-        let flow = try flow(nil, limit: .milliseconds(1500))
+        let flow = try flow(nil, limit: .milliseconds(1900))
         let task = Task { try await flow.run() }
         while !provider.requests.contains(where: { $0.contains(" /keys") }) { await Task.yield() }
         try provider.change([:])
