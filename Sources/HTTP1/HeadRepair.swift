@@ -5,9 +5,8 @@
 ///
 /// It reads a line feed without carriage return (RFC 9112 §2.2), any HTTP/1.x, white space before a colon (§5.1),
 /// folded values (§5.2), control characters in values, and framing as ``FramingRepair`` says. It refuses what would
-/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, a line of white space
-/// unless the same value goes on after it, and a framing field that is folded or has a control character. A clean head
-/// never gets here.
+/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, and a control character
+/// in a framing field. A clean head never gets here.
 struct HeadRepair {
     private var clean: [UInt8] = []
     private var framing = FramingRepair()
@@ -15,10 +14,6 @@ struct HeadRepair {
     private var lineNumber = 0
     /// A line that is not yet ended in ``clean``, because the next one may continue it.
     private var openLine = OpenLine.none
-    /// Whether the line before was white space alone. Some readers take it for the end of the head, unless the value
-    /// goes on.
-    private var followsBlankFold = false
-
     private enum OpenLine {
         case none
         case field
@@ -62,10 +57,6 @@ struct HeadRepair {
         while let line = try line(in: head, from: position) {
             position = line.next
             let isFold = !line.content.isEmpty && Octet.isWhitespace(head.byte(line.content.lowerBound))
-            guard isFold || !followsBlankFold else {
-                lineNumber -= 1
-                throw fault(.obsoleteFolding, "white space alone")
-            }
             guard !line.content.isEmpty else {
                 end(head)
                 return position
@@ -165,13 +156,16 @@ struct HeadRepair {
         }
     }
 
-    /// A line that continues the value of the one before it (RFC 9112 §5.2).
+    /// A line that continues the value of the one before it (RFC 9112 §5.2). Some readers take a line of white space for
+    /// the end of the head.
     private mutating func readFold(_ head: RawSpan, _ line: Line) throws(HTTP1Error) {
         let part = head.trimmed(line.content)
-        followsBlankFold = part.isEmpty
+        if part.isEmpty { framing.isAmbiguous = true }
         switch openLine {
         case .none: throw fault(.malformedField, "white space before the first field")
-        case .framingField: throw fault(.obsoleteFolding, "framing field folded onto a second line")
+        case .framingField:
+            guard !line.hasControl else { throw fault(.malformedField, "control character in a framing field") }
+            framing.extendValue(to: line.content.upperBound)
         case .field:
             guard !part.isEmpty else { return }
             clean.append(Octet.space)

@@ -163,7 +163,6 @@ import Testing
     @Test(arguments: [
         "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 200 OK\nX\n\n", "HTTP/1.1 101 x\r\n\r\n",
         "HTTP/1.1 407 x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "HTTP/1.1 407 x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "HTTP/1.1 407 x\r\nX: " + String(repeating: "a", count: 270_000),
     ])
     func nonsenseIsAnErrorThatNamesTheParent(text: String) {
@@ -174,7 +173,24 @@ import Testing
         #expect(client.state == .failed)
     }
 
-    @Test(arguments: ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 407 x\r\nContent-Length: 4\r\n\r\nbod"])
+    /// The head of the response says what the parent wants.
+    @Test(arguments: [
+        ("Transfer-Encoding: chunked\r\n\r\n3\r\nbod\r\nzz\r\n", false),
+        ("Transfer-Encoding: chunked\r\n\r\n3\r\nbod\r\n", true), ("Content-Length: 4\r\n\r\nbod", true),
+    ])
+    func aBodyThatIsNotWholeSpoilsNoChallenge(rest: String, ends: Bool) throws {
+        var client = waiting()
+        var action = try respond(&client, "HTTP/1.1 407 x\r\nProxy-Authenticate: NTLM\r\n\(rest)")
+        if ends {
+            #expect(action == .needMore)
+            action = try client.connectionEnded()
+        }
+        guard case .responded(let response) = action else { return #expect(Bool(false), "no response") }
+        #expect(response.isChallenge && response.challengeFields == ["NTLM"] && response.body == Array("bod".utf8))
+        #expect(!response.isReusable && client.state == .failed)
+    }
+
+    @Test(arguments: ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 407 x\r\nContent-Length: 4\r\n"])
     func aConnectionThatEndsEarlyIsAnError(text: String) throws {
         var client = waiting()
         #expect(try respond(&client, text) == .needMore)

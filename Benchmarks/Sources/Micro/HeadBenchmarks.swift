@@ -44,7 +44,16 @@ enum HeadBenchmarks {
             ]
         }
         let challenge = HeadSamples.challenge
+        // Line feeds alone: the whole head is written anew.
+        let deviating = HeadSamples.nginx.filter { $0 != UInt8(ascii: "\r") }
+        guard try ResponseHead.parse(deviating.span.bytes)?.head.repair != nil else {
+            throw SetUpFailure("the head with line feeds is not repaired")
+        }
         return benchmarks + [
+            Benchmark("response-repair-nginx") {
+                let parsed = try ResponseHead.parse(deviating.span.bytes)
+                keep(try parsed?.head.framing(answering: .get))
+            },
             Benchmark("response-parse-challenge") {
                 let parsed = try ResponseHead.parse(challenge.span.bytes)
                 keep(parsed?.head.fields.values(of: .wwwAuthenticate))

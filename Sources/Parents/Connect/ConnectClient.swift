@@ -76,7 +76,7 @@ package struct ConnectClient: Sendable {
         do throws(ParentsError) {
             switch state {
             case .waitingForHead: return try readHead()
-            case .waitingForBody: return try readBody()
+            case .waitingForBody: return readBody()
             case .idle: throw fault("it sent something before it was asked")
             case .opened, .failed: throw fault("it sent more than its response")
             }
@@ -86,9 +86,12 @@ package struct ConnectClient: Sendable {
         }
     }
 
-    /// The parent closed the connection, which ends a response without a length.
+    /// The parent closed the connection, which ends a response without a length. One whose body is not complete counts:
+    /// its head says what the parent wants.
     package mutating func connectionEnded() throws(ParentsError) -> Action {
-        if state == .waitingForBody, let head, decoder.inputEnded() { return .responded(finished(head)) }
+        if state == .waitingForBody, let head {
+            return .responded(finished(head, isCut: !decoder.inputEnded()))
+        }
         let fault = fault("it closed the connection before its response was complete")
         state = .failed
         throw fault
@@ -129,11 +132,11 @@ package struct ConnectClient: Sendable {
             decoder = BodyDecoder(framing, sentBy: .origin)
             body = []
             state = .waitingForBody
-            return try readBody()
+            return readBody()
         }
     }
 
-    private mutating func readBody() throws(ParentsError) -> Action {
+    private mutating func readBody() -> Action {
         guard let head else { return .needMore }
         var offset = 0
         let input = buffer
@@ -146,7 +149,8 @@ package struct ConnectClient: Sendable {
                 }
             }
         } catch {
-            throw fault("the body of its response: \(error.detail)")
+            // Clients get what there is of the body. A chunk with a mistake changes nothing in the head.
+            return .responded(finished(head, isCut: true))
         }
         buffer.removeFirst(offset)
         if body.count > Self.maximumBodyBytes {
@@ -169,7 +173,7 @@ package struct ConnectClient: Sendable {
     }
 
     private func fault(_ reason: String) -> ParentsError {
-        let status = state == .waitingForBody ? head?.status : ResponseHead.status(atStartOf: buffer.span.bytes)
+        let status = ResponseHead.status(atStartOf: buffer.span.bytes)
         return ParentsError(.malformedReply, "the parent \(parent): \(reason)", status: status)
     }
 }
