@@ -102,7 +102,7 @@ extension CertificateRequirementsTests {
             ("critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0", nil),
             ("critical,permitted;DNS:localhost,excluded;email:.example.com,excluded;URI:.example.com", nil),
             ("critical,permitted;DNS:localhost,excluded;DNS:a_b.localhost", nil),
-            ("permitted;DNS:localhost", "name constraints are not critical \(rule)"),
+            ("permitted;DNS:localhost", nil),
             ("critical,permitted;DNS:localhost,permitted;DNS:.localhost", "a DNS name constraint begins with a period"),
             ("critical,excluded;DNS:.example.com", "a DNS name constraint begins with a period"),
             ("critical,excluded;DNS:*.example.com", "a DNS name constraint is not a host name"),
@@ -137,6 +137,15 @@ extension CertificateRequirementsTests {
         let expected = fault.map { "trust anchor not accepted: \($0.hasSuffix(")") ? $0 : "\($0) \(Self.rule)")" }
         let found = verifier.evaluate(chain: [leaf], host: "localhost", at: TestPKI.today).reasons
         #expect(found == (expected.map { [.other($0)] } ?? []))
+    }
+
+    @Test(arguments: ["", "critical,"])
+    func nameConstraintsApplyWhetherCriticalOrNot(prefix: String) throws {
+        for value in ["permitted;DNS:other.example", "excluded;DNS:localhost"] {
+            let issuer = try make("issuer", extensions: Self.issuer + ["nameConstraints=\(prefix)\(value)"])
+            let leaf = try make("leaf", below: "issuer", extensions: Self.leaf)
+            #expect(reasons(leaf, issuer) == [.nameConstraint])
+        }
     }
 
     /// The authority that this package creates keeps the rules.

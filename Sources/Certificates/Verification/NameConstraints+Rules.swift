@@ -8,11 +8,11 @@ extension NameConstraints {
     static let notOfAnAuthority = "name constraints on a certificate that is not a CA's \(rule)"
 
     /// The rules that a CA's name constraints break. OpenSSL applies such constraints nevertheless, but other verifiers
-    /// ignore those that are not critical, and disagree about the meaning of the others.
+    /// disagree about their meaning. They need not be critical: the Baseline Requirements (§7.1.2.5.2) except them from
+    /// that rule, and OpenSSL applies them in any case.
     static func faults(of certificate: Certificate) -> [String] {
         guard let value = certificate.extensionValue(NID_name_constraints) else { return [] }
         var faults: [String] = []
-        if !value.isCritical { faults.append("name constraints are not critical \(rule)") }
         do {
             let lists = try DERItem.single(value.bytes, tag: DERItem.sequence).items()
             let subtrees = try lists.map { try $0.items() }
