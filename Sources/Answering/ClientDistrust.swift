@@ -2,7 +2,7 @@
 
 import CountersignAddresses
 
-/// A client that left the TLS handshake in which it was shown a certificate of the local CA.
+/// A client that left when it was shown a certificate of the local CA.
 package struct ClientDistrust: Equatable, Sendable {
     /// How it left.
     package enum Sign: Equatable, Sendable {
@@ -13,6 +13,17 @@ package struct ClientDistrust: Equatable, Sendable {
         /// Without an alert. Clients that do not trust a certificate do this, and those that need the connection no
         /// longer.
         case silence
+        /// After the handshake, without a request. Clients that verify the certificate then do this (wget with GnuTLS),
+        /// and browsers that opened a connection in advance.
+        case noRequest
+
+        /// Whether the client said so itself.
+        package var isCertain: Bool {
+            switch self {
+            case .alert, .noApplicationProtocol: true
+            case .silence, .noRequest: false
+            }
+        }
     }
 
     /// The site that it connected to.
@@ -46,6 +57,8 @@ package struct ClientDistrust: Equatable, Sendable {
             "\(client) speaks only HTTP/2, which the proxy does not: it left the TLS handshake for \(origin)"
         case .silence:
             "\(client) left the TLS handshake for \(origin) without an alert; it may not trust the local CA"
+        case .noRequest:
+            "\(client) ended the TLS connection to \(origin) without a request; it may not trust the local CA"
         }
     }
 }

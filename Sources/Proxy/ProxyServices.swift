@@ -112,10 +112,11 @@ package final class ProxyServices: Sendable {
         if isNew(sentence) { untrusted(sentence, nil) }
     }
 
-    /// Reports a client that does not trust the CA: each program and site once a minute.
+    /// Reports a client that does not trust the CA: each program and site once a minute. One that has sent no request
+    /// gets no line in the log, because browsers open connections in advance.
     func tellDistrust(_ distrust: ClientDistrust) {
         observer?.tell(.distrusted(distrust))
-        guard let untrusted else { return }
+        guard let untrusted, distrust.sign != .noRequest else { return }
         let client = "\(distrust.program ?? "") \(distrust.origin)"
         let now = wallClock()
         let isNew = toldDistrust.withLockedValue { told in

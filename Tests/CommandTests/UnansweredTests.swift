@@ -191,6 +191,23 @@ import Testing
         #expect(trusting.status == 0 && !trusting.error.contains("CA"), "\(trusting.said)")
     }
 
+    /// wget verifies the certificate when the handshake is over.
+    @Test func execNamesAProgramThatLeavesAfterTheHandshakeIfItFailed() throws {
+        let (site, origin) = try interceptedSite()
+        defer { withExtendedLifetime(origin) {} }
+        let other = Tool.fixture("client-a-root.pem")
+        let wget = "wget -q -t 1 -O /dev/null"
+        let failed = try sandbox.sh("countersign exec -- \(wget) --ca-certificate=\(other) \(site)/open")
+        #expect(failed.status == 5, "\(failed.said)")
+        let sentence = " ended the TLS connection to \(site) without a request; it may not trust the local CA\n"
+        #expect(failed.error.contains(sentence), "\(failed.error)")
+        // A command that succeeds may open connections in advance.
+        let done = try sandbox.sh("countersign exec -- sh -c '\(wget) --ca-certificate=\(other) \(site)/open || true'")
+        #expect(done.status == 0 && !done.error.contains("CA"), "\(done.said)")
+        let trusting = try sandbox.sh("countersign exec -- \(wget) \(site)/open")
+        #expect(trusting.status == 0 && !trusting.error.contains("CA"), "\(trusting.said)")
+    }
+
     /// Programs that end at once may have no name any longer; this one goes on with its socket open.
     @Test(arguments: [true, false])
     func serveNamesTheProgramOnceAMinute(sendsAlert: Bool) throws {

@@ -208,7 +208,7 @@ package final class UnansweredSites: Sendable {
     /// command failed, also about those that may not.
     package func distrust(hasFailed: Bool) -> [String] {
         var sentences: [String] = []
-        for client in state.withLock({ $0.distrusting }) where hasFailed || client.sign != .silence {
+        for client in state.withLock({ $0.distrusting }) where hasFailed || client.sign.isCertain {
             if !sentences.contains(client.sentence) { sentences.append(client.sentence) }
         }
         return sentences

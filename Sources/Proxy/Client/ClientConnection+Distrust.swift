@@ -45,12 +45,16 @@ extension ClientConnection {
         }
     }
 
-    /// The client has left during the handshake in which it was shown a certificate of the local CA. Reports it, and
-    /// which program it is. In place of a certificate that does not verify, no client is to trust what it is shown.
+    /// The client has left during the handshake in which it was shown a certificate of the local CA, or before its first
+    /// request. Reports it, and which program it is. In place of a certificate that does not verify, no client is to
+    /// trust what it is shown.
     func noteDistrust(_ sign: ClientDistrust.Sign) {
-        guard case .clientHandshake = phase, let site = session.connectSite, site.pin == nil, let program else {
+        let isInHandshake = if case .clientHandshake = phase { true } else { false }
+        guard isInHandshake || hasOnlyShakenHands, let site = session.connectSite, site.pin == nil, let program else {
             return
         }
+        let sign = !isInHandshake && sign == .silence ? .noRequest : sign
+        hasOnlyShakenHands = false
         let origin = site.origin
         let shared = services.shared
         // The report is in time for the last lines of `exec`, which come when all searches have ended.

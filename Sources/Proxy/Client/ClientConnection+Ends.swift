@@ -10,10 +10,10 @@ extension ClientConnection {
     func clientEndedInput() {
         inputEnded = true
         switch phase {
-        case .clientHandshake:
+        case .clientHandshake, .head:
             noteDistrust(.silence)
             close()
-        case .head, .clientHello:
+        case .clientHello:
             close()
         case .firstBytes:
             firstBytesEnded()

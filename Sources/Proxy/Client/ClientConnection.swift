@@ -60,6 +60,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var parsing = false
     var headStartedAt: UInt64?
     var idleSince: UInt64
+    /// Whether a client that was shown a certificate of the local CA has sent nothing since the handshake.
+    var hasOnlyShakenHands = false
 
     // Output.
     let output: MessageOutput
@@ -116,6 +118,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if case .discarding = phase { return }
         if case .closed = phase { return }
+        hasOnlyShakenHands = false
         input.append(unwrapInboundIn(data))
         if case .head = phase, headStartedAt == nil { headStartedAt = services.now }
         parse()
@@ -138,6 +141,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
             if case .clientHandshake = phase {
                 phase = .head
                 idleSince = services.now
+                hasOnlyShakenHands = true
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
             clientEndedInput()
