@@ -5,8 +5,8 @@
 ///
 /// It reads a line feed without carriage return (RFC 9112 §2.2), any HTTP/1.x, white space before a colon (§5.1),
 /// folded values (§5.2), control characters in values, and framing as ``FramingRepair`` says. It refuses what would
-/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, and a control character
-/// in a framing field. A clean head never gets here.
+/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, and a control
+/// character in a framing field. A clean head never gets here.
 struct HeadRepair {
     private var clean: [UInt8] = []
     private var framing = FramingRepair()
@@ -156,8 +156,8 @@ struct HeadRepair {
         }
     }
 
-    /// A line that continues the value of the one before it (RFC 9112 §5.2). Some readers take a line of white space for
-    /// the end of the head.
+    /// A line that continues the value of the one before it (RFC 9112 §5.2). Some readers take a line of white space
+    /// for the end of the head.
     private mutating func readFold(_ head: RawSpan, _ line: Line) throws(HTTP1Error) {
         let part = head.trimmed(line.content)
         if part.isEmpty { framing.isAmbiguous = true }

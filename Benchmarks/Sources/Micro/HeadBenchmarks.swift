@@ -57,7 +57,7 @@ enum HeadBenchmarks {
             Benchmark("response-parse-challenge") {
                 let parsed = try ResponseHead.parse(challenge.span.bytes)
                 keep(parsed?.head.fields.values(of: .wwwAuthenticate))
-            }
+            },
         ]
     }
 }
