@@ -88,7 +88,7 @@ package final class BrokerCookieKeeper: Sendable {
 
     private static let isStopping = "the proxy is stopping"
 
-    /// Forgets headers that have expired, or whose account is not that of the sign-in any more.
+    /// Forgets headers that have expired, or whose account is no longer that of the sign-in.
     package func forget() {
         state.withLock { state in
             let now = now()

@@ -26,7 +26,7 @@ package enum BrokerReach {
 }
 
 extension BrokerCookies.Account {
-    /// The account in the broker's list. Throws `noAccount` if there is none.
+    /// The account in the broker's list. Throws `noAccount` if the list does not contain it.
     func chosen(among accounts: [BrokerAccount]) throws(BrokerError) -> BrokerAccount {
         switch self {
         case .only: try BrokerAccount.choose(among: accounts, named: nil)

@@ -9,7 +9,7 @@ package import CountersignSignIn
 /// Tokens of the identity broker, for a profile that names it as the source of accounts. The broker keeps the refresh
 /// token, so that each renewal asks it again.
 package struct BrokerSignIn: Sendable {
-    /// What the broker has issued, and to whom.
+    /// The tokens that the broker issued, and the account that they are for.
     package struct Result: Sendable {
         package let tokens: TokenSet
         /// The user name.
@@ -168,7 +168,7 @@ extension SignInProfile {
         let authority = issuer.text.hasSuffix(version) ? String(issuer.text.dropLast(version.count)) : issuer.text
         return BrokerClientApp(
             identifier: client, redirectURI: "ms-appx-web://Microsoft.AAD.BrokerPlugin/\(client)",
-            // The broker asks for what a renewal needs.
+            // The broker adds `offline_access` itself.
             authority: authority, scopes: request.scopes.filter { $0 != "offline_access" },
             claims: request.claims?.serialized,
             parameters: Dictionary(request.parameters.map { ($0.name, $0.value) }) { first, _ in first })

@@ -4,7 +4,7 @@ import CountersignAddresses
 import Glibc
 
 /// Configuration files for programs that prefer a proxy of their own configuration to the environment, or that read no
-/// variable for trust anchors. Each begins with the user's own configuration, as it is now.
+/// variable for trust anchors. Each begins with a copy of the user's own configuration.
 ///
 /// | Program | Variable | The file replaces | Documented in |
 /// |---|---|---|---|
@@ -204,7 +204,7 @@ package struct ClientFiles: Sendable {
         }
     }
 
-    /// One of ``names``, or what a killed writer of it left (`wgetrc.1234.1.new`).
+    /// One of ``names``, or the remains of a killed writer (`wgetrc.1234.1.new`).
     private static func isOurs(_ file: String) -> Bool {
         names.contains { file == $0 || file.hasPrefix("\($0).") && file.hasSuffix(".new") }
     }

@@ -20,7 +20,7 @@ package struct GitOverrides: Equatable, Sendable {
         }
         let words = [program, "config", "--name-only", "--null", "--get-regexp", #"^(http|remote)\..+\.proxy$"#]
         let outcome = try? HelperProgram(words: words, environment: environment).run()
-        // 1: there is none.
+        // git exits with 1 if it finds no such key.
         let found = outcome?.status == 0 ? outcome?.output ?? [] : []
         var keys: [String] = []
         for key in found.split(separator: 0).map({ Self.withoutLogin(String(decoding: $0, as: UTF8.self)) })
@@ -32,7 +32,7 @@ package struct GitOverrides: Equatable, Sendable {
         self.keys = keys
     }
 
-    /// Nil if there are none.
+    /// Nil without such keys.
     package var warning: Diagnostic? {
         guard !keys.isEmpty else { return nil }
         return Diagnostic(

@@ -25,7 +25,7 @@ package struct ReplacedSettings: Sendable {
         self.values = values
     }
 
-    /// The values that an earlier ``ClientEnvironment`` has saved in `inherited`; nil if there was none.
+    /// The values that an earlier ``ClientEnvironment`` has saved in `inherited`; nil without an earlier one.
     init?(savedIn inherited: [String: String]) {
         guard let list = inherited[Self.listVariable] else { return nil }
         names = list.split(separator: ":").map(String.init).filter(Self.isName)

@@ -35,7 +35,7 @@ package struct TrustBundle: Sendable {
         let seen = state(of: own)
         if let seen, Self.content(of: home.bundleState) == seen { return }
         try writeIfNeeded(own)
-        // If a file has changed in the meantime, the recorded state would not describe what was read.
+        // If a file has changed in the meantime, the recorded state would not describe the content just read.
         guard let seen, state(of: own) == seen else { return }
         try? HomeFile.makeFolder(HomeFile.folder(of: home.bundleState.path), mode: 0o700)
         try? home.bundleState.replace(with: seen)

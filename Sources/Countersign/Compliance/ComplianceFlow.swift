@@ -116,7 +116,7 @@ package struct ComplianceFlow: Sendable {
 }
 
 extension ComplianceFlow {
-    /// Shows a page in an agent, and reports where it is. With the device flow, only reports.
+    /// Shows a page in an agent, and reports its address. With the device flow, only reports the address.
     package static func show(
         in agent: SignInFlow.Agent, for profile: SignInProfile, limit: Duration = usualLimit,
         report: @escaping @Sendable (SignInEvent) -> Void
@@ -134,7 +134,7 @@ extension ComplianceFlow {
 /// The device does not comply, so that there is no token.
 package struct NotCompliant: DiagnosableError {
     package let outcome: ComplianceOutcome
-    /// What the provider calls the account; nil if that is not known.
+    /// The provider's name for the account; nil if unknown.
     let account: String?
 
     package init(_ outcome: ComplianceOutcome, account: String?) {

@@ -11,7 +11,7 @@ import Logging
 // complies.
 
 extension SignInRecord {
-    /// When the device loses what this sign-in has brought; nil if its profile says never.
+    /// When the results of this sign-in are wiped from the device; nil if its profile sets no deadline.
     func deadline(in contents: VaultContents, _ service: ComplianceService) -> ComplianceDeadline? {
         service.wipeAfterDays.map {
             ComplianceDeadline(confirmed: contents.compliance[name]?.confirmed ?? signedIn, days: $0)
@@ -76,7 +76,8 @@ extension ComplianceKeeper {
         let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
         do {
             let operations = VaultOperations(home: policyKeeper.home, vault: vault, now: now)
-            // The app was told, and another process may have been waited for: the person may have used that time.
+            // The app was notified, and this call may have waited for another process. Meanwhile, the person may have
+            // made the device compliant or signed in again, so the deadline is checked once more.
             let result = try operations.wipe(
                 name,
                 if: { newest, contents in

@@ -111,7 +111,7 @@ final class ComplianceKeeper: Sendable {
         }
     }
 
-    /// The sign-ins about which a question is due. Forgets those about which there is none.
+    /// The sign-ins that are due for a check. Forgets those that need no check.
     private func due(in contents: VaultContents) -> [String] {
         let time = now()
         let watched = contents.signIns.values.filter { Self.isWatched($0, in: contents, at: time) }
@@ -190,7 +190,7 @@ final class ComplianceKeeper: Sendable {
         schedules.withLock { $0[name]?.schedule.noteAsked(at: time, chance: chance()) }
     }
 
-    /// Says what has changed.
+    /// Logs the change.
     private func report(
         _ report: ComplianceReport, of name: String, _ before: ComplianceRecord?, _ after: ComplianceRecord?
     ) {

@@ -21,8 +21,8 @@ package struct ListedCompliance: Equatable, Sendable, Codable {
     package let checked: Int64
     /// When the device was last known to comply, in seconds since 1970; nil if that is not known.
     package let confirmed: Int64?
-    /// When what the sign-in has brought is wiped if nobody confirms that the device complies, in seconds since 1970;
-    /// nil for never.
+    /// When the results of the sign-in are wiped unless the device is confirmed to comply, in seconds since 1970; nil
+    /// for never.
     package let wipe: Int64?
 
     package var isCompliant: Bool { status == ComplianceStatus.compliant.name }
@@ -40,7 +40,7 @@ package struct ListedCompliance: Equatable, Sendable, Codable {
     }
 }
 
-/// What a remediation has brought about.
+/// The outcome of a remediation.
 package struct ComplianceReport: Equatable, Sendable, Codable {
     package let status: String
     package let title: String

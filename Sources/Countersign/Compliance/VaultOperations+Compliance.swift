@@ -8,7 +8,7 @@ import CountersignVault
 
 extension VaultOperations {
     /// Asks the compliance service of a sign-in to register, enrol and apply the policy, and then the provider for a
-    /// token. Pages are opened by whoever receives the progress, unless it `isSilent`.
+    /// token. The receiver of the progress opens pages, unless it `isSilent`.
     func remediate(
         _ name: String, isSilent: Bool, languages: String, seconds: Int64, _ dialogue: OperationDialogue
     ) throws -> Named<ComplianceReport> {
@@ -23,10 +23,10 @@ extension VaultOperations {
         return .done(try renewToken(of: record, after: outcome))
     }
 
-    /// Asks silently whether the device complies: the service, and if only a person could tell it, the provider, whose
-    /// token is an answer, too. While the sign-in is withheld, the provider is asked only when its token is due: it may
-    /// not know yet what the service has found. Nil if there is no such sign-in any more. Throws `refused` if the
-    /// dialogue is abandoned; nothing was noted then.
+    /// Checks silently whether the device complies: asks the service, and if the service needs a person for the check,
+    /// the provider, because a new token is a confirmation, too. While the sign-in is withheld, asks the provider only
+    /// when its token is due: it may not know the service's result yet. Nil if the sign-in no longer exists. Throws
+    /// `refused` if the dialogue is abandoned; nothing is recorded then.
     func checkCompliance(of name: String, languages: String, _ dialogue: OperationDialogue) throws -> ComplianceReport?
     {
         guard let vault, let record = vault.contents.signIns[name], vault.contents.wipes[name] == nil else {
@@ -118,7 +118,7 @@ extension VaultOperations {
 }
 
 extension VaultContents {
-    /// Stores what a remediation of a sign-in has brought about.
+    /// Stores the outcome of a sign-in's remediation.
     mutating func note(_ outcome: ComplianceOutcome, of name: String, at time: Int64) throws(VaultError) {
         var record = compliance[name] ?? ComplianceRecord(name: name, homeAccount: "", checked: time)
         record.take(outcome, at: time)

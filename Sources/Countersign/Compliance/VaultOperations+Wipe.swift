@@ -5,9 +5,9 @@ import CountersignSignIn
 import CountersignVault
 
 // A wipe is a sign-out that completes itself. Its first step records the intent in the vault (kind 22), with all that
-// the last steps need; from then on, no challenge of the sign-in is answered. Each step can be repeated, so whoever
-// finds the record begins again: `countersign wipe`, or `serve` when it starts and from time to time. The record is
-// removed by the last step.
+// the last steps need; from then on, no challenge of the sign-in is answered. Each step can be repeated, so any process
+// that finds the record begins again: `countersign wipe`, or `serve` when it starts and from time to time. The last
+// step removes the record.
 
 extension VaultOperations {
     /// Returns `unknown` if there is neither a sign-in of that name nor a wipe of one. A wipe does not
@@ -70,7 +70,7 @@ extension VaultOperations {
         let vault = try opened()
         defer { withExtendedLifetime(locks) {} }
         var result = Self.nothingLeft(of: wipe)
-        // Another sign-in of that name is not this one, and what it has stays.
+        // A different sign-in of that name stays, with all that belongs to it.
         if vault.contents.signIns[wipe.name] != nil,
             let done = try removeSignIn(wipe.name, identifier: wipe.identifier, locks, dialogue).done
         {

@@ -2,7 +2,7 @@
 
 import CountersignCLinux
 
-/// What a file's access control list (acl(5)) permits besides the mode: who may write.
+/// The users and groups that may write to a file by its access control list (acl(5)), beyond its mode.
 struct AccessList {
     /// The users with an entry of their own that permits writing.
     private(set) var writers: [UInt32] = []

@@ -74,7 +74,7 @@ extension Home {
         }
     }
 
-    /// The identity's chain, leaf first, or nil if there is none.
+    /// The identity's chain, leaf first; nil without one.
     package func chain(named name: String) throws(CountersignError) -> [Certificate]? {
         try certificatesIfThere(in: identityChain(named: name))
     }

@@ -46,7 +46,7 @@ package struct HomeFile: Sendable {
         return bytes
     }
 
-    /// Reads to the end. `size` is the expected size: the kernel reports 0 for its own files, some of which must be
+    /// Reads to the end. `size` is the expected size: the kernel reports 0 for its own files, and some of those must be
     /// read with a single call.
     func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -221,7 +221,7 @@ package struct HomeFile: Sendable {
 
     // MARK: Folders
 
-    /// The folder part of a path, or `.` if there is none.
+    /// The folder part of a path; `.` if the path has no slash.
     static func folder(of path: String) -> String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])

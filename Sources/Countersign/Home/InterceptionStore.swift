@@ -41,7 +41,7 @@ package struct InterceptionStore: Sendable {
             + sites.interceptedAddresses.map(\.text)
     }
 
-    /// The CA for exactly `hosts`: the stored one, one with new issuing certificates, or a new one if there is none or
+    /// The CA for exactly `hosts`: the stored one, one with new issuing certificates, or a new one if none is stored or
     /// its root is about to expire. Reads the root's key only to issue certificates. Blocks for file operations.
     package func authority(for hosts: [String], in vault: OpenVault, at time: Int64) throws -> Loaded {
         if let authority = try stored(vault.contents.interception), Self.isFit(authority, for: hosts, at: time) {

@@ -2,18 +2,17 @@
 
 import Glibc
 
-/// The way from a symbolic link to what it finally names: the folders and further links whose change would lead it
-/// elsewhere.
+/// The path from a symbolic link to its final target: the folders and further links whose change would redirect it.
 struct LinkWay {
-    /// A symbolic link on the way, and its folder.
+    /// A symbolic link on the path, and its folder.
     struct Link {
         let path: String
         let folder: String
     }
 
-    /// The resolved path of what the link names.
+    /// The resolved path of the link's target.
     let target: String
-    /// The further links on the way.
+    /// The further links on the path.
     let links: [Link]
     /// The resolved paths of the folders in which a name is looked up.
     private let folders: [String]

@@ -13,7 +13,7 @@ package struct StoredIdentity: Sendable {
     package let refusedPIN: TokenKey?
     /// Why there is neither an identity nor a chain.
     package let fault: String?
-    /// What is wrong with the chain's file, whether or not the vault has a copy.
+    /// The fault of the chain's file, even if the vault has a copy of the chain.
     package let fileFault: String?
 
     /// With `readsTokens`, logs in to the token if the key is in one.

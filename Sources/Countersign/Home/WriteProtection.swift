@@ -11,8 +11,8 @@ import Glibc
 /// every folder on the way to it, with the folders above them up to the home or the root of the file system. Otherwise
 /// the folders above the home are not checked.
 ///
-/// A file system that is mounted read-only protects everything on it, whatever the permissions are: Kubernetes mounts
-/// ConfigMaps in this way, with folders that every user may write to.
+/// A file system that is mounted read-only protects everything on it, regardless of permissions: Kubernetes mounts
+/// ConfigMaps in this way, with folders that are writable for everyone.
 ///
 /// Write permission for a group is accepted if the group is the owner's private group, as Debian's ssh does: with
 /// umask 002, which is the default on systems with such groups, git and editors create all files with it.
@@ -107,7 +107,7 @@ struct WriteProtection {
     private func fault(of found: stat, _ path: String, _ name: String, isTarget: Bool = true) -> Fault? {
         if Self.isReadOnly(path) { return nil }
         if !owners.contains(found.st_uid) { return foreign(found, path, name) }
-        // Others cannot replace what is in a sticky folder, such as /tmp, if it is not theirs.
+        // In a sticky folder, such as /tmp, users can replace only their own files.
         if !isTarget, found.st_mode & S_ISVTX != 0 { return nil }
         func writable(by who: String) -> Fault {
             Fault(name: name, path: path, reason: "can be written by \(who)", isForeign: false)

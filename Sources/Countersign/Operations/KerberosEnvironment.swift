@@ -5,7 +5,7 @@ import FoundationEssentials
 /// The environment variables that select a process's Kerberos tickets, keys and configuration. Two processes of one
 /// user with equal values use the same ones.
 ///
-/// Does not compare what the files contain, nor a cache in the keyring of a session.
+/// Does not compare the content of the files, nor a cache in the keyring of a session.
 package struct KerberosEnvironment: Equatable, Sendable, Codable {
     private static let names = ["KRB5CCNAME", "KRB5_CONFIG", "KRB5_KTNAME", "KRB5_CLIENT_KTNAME"]
 

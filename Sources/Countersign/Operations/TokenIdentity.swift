@@ -33,7 +33,7 @@ package struct TokenIdentity: Sendable {
     /// Throws if the token has no such key.
     package func checkKey() throws(CertificateError) { _ = try PKCS11Token.key(at: uri, pin: pin) }
 
-    /// What the vault stores of it; without a `leaf`, for a certificate that has yet to be issued.
+    /// The vault's record of the key; without a `leaf`, for a certificate that has yet to be issued.
     package func key(named name: String, leaf: Certificate? = nil) -> TokenKey {
         let key = TokenKey(name: name, uri: uri.description, pin: pin)
         return leaf.map { key.certified(by: $0.sha256Fingerprint) } ?? key

@@ -9,7 +9,7 @@ package import CountersignCryptography
 /// ``OperationTable`` lists all operations. Those with keys in PKCS#11 tokens are missing on purpose: their URIs name
 /// libraries, which the server would load.
 package protocol VaultOperation: Codable, Sendable {
-    /// What it returns; never contains a secret.
+    /// The type of its result, which never contains a secret.
     associatedtype Result: Codable & Sendable
 
     /// Its name on the control socket; no other operation has it.
@@ -19,8 +19,7 @@ package protocol VaultOperation: Codable, Sendable {
     /// another server. By default, it does not.
     var isLong: Bool { get }
 
-    /// What it has changed, for the server's log, as in `process 1 has ...`; nil, the default, if it has changed
-    /// nothing.
+    /// The change that it made, for the server's log, as in `process 1 has ...`; nil, the default, without a change.
     func change(_ result: Result) -> String?
 
     /// Called by ``VaultOperations/perform(_:secret:_:)`` only. `secret` is that of the operation. Throws

@@ -6,17 +6,17 @@ import CountersignEnrollment
 import CountersignVault
 import FoundationEssentials
 
-/// Configuration profiles. Installing or removing one takes these steps, each of which is atomic:
+/// Configuration profiles. Installing or removing one takes these atomic steps:
 ///
 /// 1. The new files are written under temporary names, so that a full disk is noticed.
-/// 2. If the profile has an enrolment, its server is asked for the certificate.
+/// 2. If the profile has an enrolment, the certificate is requested from its server.
 /// 3. The vault gets keys, enrolment and record in one step. The record's journal says which files are to be written
 ///    and removed.
 /// 4. The files are renamed and removed.
 /// 5. The journal is removed from the record, or the record from the vault.
 ///
-/// What is stopped before step 3 has changed nothing. After it, ``finishProfiles()`` takes the remaining steps: the
-/// next command does that, or a running server.
+/// An operation that stops before step 3 has changed nothing. After it, ``finishProfiles()`` takes the remaining steps:
+/// the next command calls it, or a running server.
 extension VaultOperations {
     // MARK: Installing
 
@@ -53,7 +53,7 @@ extension VaultOperations {
         let lock = try identityLock(plan.name, dialogue)
         var plan = plan
         let listed = try? home.sites().authentication(at: try ESTEndpoint(parsing: plan.server).origin)
-        // A password goes only where the list of sites permits it.
+        // A password goes only to servers for which the list of sites permits it.
         if let name = listed?.credential, vault.contents.credentials[name] != nil { plan.credential = name }
         if plan.identity == nil, let name = listed?.identity, name != plan.name { plan.identity = name }
         let profile = ProfileInProgress(
@@ -123,7 +123,7 @@ extension VaultOperations {
 
     // MARK: Completing
 
-    /// Completes what was interrupted, and removes the profiles of sign-ins that failed. Does nothing while another
+    /// Completes interrupted operations, and removes the profiles of sign-ins that failed. Does nothing while another
     /// process installs or removes a profile.
     func finishProfiles() throws {
         guard let vault, hasUnfinishedProfile(in: vault.contents),

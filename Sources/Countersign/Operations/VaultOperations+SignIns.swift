@@ -77,7 +77,7 @@ extension SignInRecord {
 }
 
 extension SessionScope {
-    /// Whether the cookies are stored in the same place, whatever their names.
+    /// Whether the cookies are stored in the same place, regardless of their names.
     func isSame(as other: SessionScope?) -> Bool {
         other?.group == group && other?.host.text == host.text
     }

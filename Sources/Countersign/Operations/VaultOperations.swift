@@ -7,7 +7,7 @@ package import CountersignVault
 
 /// Performs ``VaultOperation``s on an opened vault: in the process of a command, or in a running server for a command.
 ///
-/// Calls block for file operations, and while an EST server is asked for as long as it takes.
+/// Calls block for file operations, and for an EST server as long as it takes to respond.
 package struct VaultOperations: Sendable {
     let home: Home
     /// Nil if the home has none.
@@ -65,7 +65,8 @@ package struct VaultOperations: Sendable {
         }
     }
 
-    /// The breaker forgets the credential that the name stood for before. Returns where the new one is blocked already.
+    /// Makes the breaker forget the name's previous credential. Returns the block if a site has already rejected the
+    /// new one.
     func stored(_ name: String, _ tag: CredentialTag) throws -> BlockedCredential? {
         let file = BreakerFile(home: home, now: now)
         try file.nameChanged(name, to: .tag(tag))

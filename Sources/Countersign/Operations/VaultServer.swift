@@ -40,7 +40,7 @@ package struct VaultServer: Sendable {
 
     /// Sends an operation with its secret and waits for the result. Returns nil if the server cannot perform it and
     /// has done nothing, for example because the vault has been locked; `declined` receives the reason if the user
-    /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if the dialogue, which is asked once a
+    /// does not know it. Throws ``ServerRefusal`` if it fails, and `refused` if the dialogue, which is checked once per
     /// second, is abandoned.
     package func perform<Operation: VaultOperation>(
         _ operation: Operation, secret: Secret? = nil, _ dialogue: OperationDialogue = .silent,
@@ -160,9 +160,9 @@ package struct ServerProxy: Sendable {
     /// The server closes the proxy's connections before it replies.
     private static let endSeconds = 30
 
-    /// Ends the proxy and returns what it could not answer.
+    /// Ends the proxy and returns its report of unanswered challenges.
     package func end() -> End {
-        // A server that stops says so before it is asked.
+        // A server that stops sends its message unprompted.
         let hasStopped = connection.waitForInput(seconds: 0)
         connection.endSending()
         guard connection.waitForInput(seconds: Self.endSeconds) else { return .silent }

@@ -13,7 +13,7 @@ package struct NewProfile: Equatable, Sendable, Codable {
     package var anchors: [Data]
     /// The chains of ``ProfileRecord/identities``, in the same order, DER, leaf first.
     package var chains: [[Data]]
-    /// What the enrolment needs beside ``ProfileRecord/enrollment``.
+    /// The parts of an enrolment beyond ``ProfileRecord/enrollment``.
     package var enrollment: Enrollment?
 
     package struct Enrollment: Equatable, Sendable, Codable {
@@ -68,7 +68,7 @@ package enum ProfileKeys {
     }
 }
 
-/// What was removed with a profile.
+/// The items that were removed with a profile.
 package struct RemovedProfile: Equatable, Sendable, Codable {
     package let identifier: String
     package let name: String
@@ -76,6 +76,6 @@ package struct RemovedProfile: Equatable, Sendable, Codable {
     package let anchors: [String]
     /// The names of identities.
     package let identities: [String]
-    /// What the profile contains and something else needs, as sentences.
+    /// The items that were kept because something else needs them, as sentences.
     package let kept: [String]
 }

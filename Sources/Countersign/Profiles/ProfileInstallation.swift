@@ -85,8 +85,8 @@ struct ProfileInstallation: Sendable {
 
     // MARK: The vault
 
-    /// Throws `nameInUse` if an identity or anchor of somebody else is in the way, which was not there when the person
-    /// was asked.
+    /// Throws `nameInUse` if an identity or anchor that is not the profile's has been added since the person agreed,
+    /// and is in the way.
     func check(_ contents: VaultContents) throws {
         let record = new.record
         let former = contents.profiles[record.identifier]
@@ -172,8 +172,8 @@ extension ProfileRecord {
     }
 }
 
-/// What is removed with a profile, or with its former version: exactly what it has brought, except what something else
-/// needs.
+/// The items that are removed with a profile, or with its former version: exactly those that it has installed, except
+/// those that something else needs.
 struct ProfileRemoval: Sendable {
     private let record: ProfileRecord
     private let names: [String]

@@ -4,7 +4,7 @@ import CountersignCertificates
 import CountersignCryptography
 package import CountersignVault
 
-/// A row of text about a profile: what it is about, and the rest.
+/// A row of text about a profile: its subject, and the rest.
 package typealias ProfileRow = (key: String, value: String)
 
 extension ReadProfile {

@@ -8,12 +8,12 @@ import CountersignSitePolicy
 package import CountersignVault
 import FoundationEssentials
 
-/// What installing a configuration profile would do: a pure function of the profile and its surroundings.
+/// The effects of installing a configuration profile: a pure function of the profile and its surroundings.
 ///
-/// Nothing that is there already is replaced, except what a former version of the same profile has brought. What is
-/// there stays when the profile is removed.
+/// Existing items are not replaced, except those of a former version of the same profile. They stay when the profile is
+/// removed.
 package struct ProfilePlan: Sendable {
-    /// What a home has before.
+    /// The content of the home before the installation.
     package struct Surroundings: Sendable {
         /// The certificates in `Certs/anchors`, and the file of each.
         package var anchors: [AnchorStore.Entry] = []
@@ -48,7 +48,7 @@ package struct ProfilePlan: Sendable {
     package let read: ReadProfile
     /// In the order of the profile; a payload may have several certificates.
     package let items: [Item]
-    /// The installed version that is replaced; nil if there is none.
+    /// The installed version that is replaced; nil without one.
     package let former: ProfileRecord?
     private let now: Int64
 

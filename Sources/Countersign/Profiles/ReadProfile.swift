@@ -12,9 +12,9 @@ package struct ReadProfile: Sendable {
     /// The largest document that is read: a property list in its signature.
     package static let maximumBytes = 5 << 20
 
-    /// Reads a property list in XML, plain or in CMS SignedData. `anchors` are what the signers' chains may end in,
-    /// `time` is in seconds since 1970. Throws `configuration` for anything else, and for a signature that does not fit
-    /// the document.
+    /// Reads a property list in XML, plain or in CMS SignedData. `anchors` are the trust anchors for the signers'
+    /// chains, `time` is in seconds since 1970. Throws `configuration` for anything else, and for a signature that does
+    /// not fit the document.
     package init(_ document: [UInt8], anchors: TrustAnchors, at time: Int64) throws(CountersignError) {
         guard document.count <= Self.maximumBytes else {
             throw CountersignError(

@@ -98,7 +98,7 @@ extension IdentityRenewal {
         }
     }
 
-    /// Stores the plan in the vault as pending, and returns what it replaced.
+    /// Stores the plan in the vault as pending, and returns the records that it replaced.
     private func begin(
         _ plan: EnrollmentRecord, token: TokenKey?, _ signIn: SignInInProgress?,
         checking check: (VaultContents) throws -> Void
@@ -168,7 +168,7 @@ extension VaultContents {
         return self.signIn(of: former).map { signIn.new.isSamePerson(as: $0) } ?? false
     }
 
-    /// The generation of the plan's credential that the plan's server is known to have refused; 0 if there is none.
+    /// The generation of the plan's credential that the plan's server is known to have refused; 0 without one.
     fileprivate func refusal(of plan: EnrollmentRecord) -> UInt64 {
         let known = [enrollments[plan.name], pendingEnrollments[plan.name]?.plan].compactMap(\.self)
         return known.filter { $0.server == plan.server && $0.credential == plan.credential }

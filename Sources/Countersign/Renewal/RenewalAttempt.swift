@@ -197,8 +197,8 @@ struct RenewalAttempt: Sendable {
             now: context.now, report: context.report, confirm: confirmation)
     }
 
-    /// For the certificate of a sign-in, what the list of sites names for the EST server: a server that does not accept
-    /// the access token may accept that.
+    /// For the certificate of a sign-in, the credential that the list of sites names for the EST server: a server that
+    /// does not accept the access token may accept it.
     private func listedEnroller(
         _ record: EnrollmentRecord, _ contents: VaultContents
     ) -> (credential: String?, identity: String?) {

@@ -31,7 +31,7 @@ package enum RenewalProgress: Equatable, Sendable, Codable {
     /// Another process is renewing this identity; its result will be used.
     case waitingForOtherProcess
     case asking(server: String)
-    /// The server has not decided yet and will be asked again at that time.
+    /// The server has not decided yet. The next request is due at that time.
     case waiting(server: String, until: Int64)
     /// The server's CSR attributes (RFC 7030 §4.5.2) are unreadable; the request is made without them.
     case attributesNotRead(server: String, reason: String)

@@ -53,7 +53,8 @@ package final class RenewalLock: Sendable {
         return nil
     }
 
-    /// Why the holder of the lock cannot store the tokens that it has; nil if nobody holds it, or there are none.
+    /// Why the holder of the lock cannot store the tokens that it has; nil if nobody holds it, or the holder has no
+    /// such tokens.
     static func unstoredReason(_ name: String, of home: Home) -> String? {
         let descriptor = open(path(name, of: home), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return nil }

@@ -12,7 +12,7 @@ package struct RenewalState: Equatable, Sendable, Codable {
         /// The certificate is in the last third of its lifetime.
         case aging
         case expired
-        /// The key or the chain is missing, they do not match, or the chain's file differs from what it should be.
+        /// The key or the chain is missing, they do not match, or the chain's file differs from the vault.
         case damaged(String)
         /// The identity is enrolled, but its first certificate has not been issued.
         case missing

@@ -17,7 +17,7 @@ package struct BlockedCredential: Equatable, Sendable, Codable {
         package let since: String
         /// `rejected`, or `no answer` if the origin did not respond.
         package let reason: String
-        /// When the next attempt is possible, RFC 3339; nil if there is none until the credential changes.
+        /// When the next attempt is possible, RFC 3339; nil if that requires a new credential.
         package let until: String?
     }
 

@@ -25,7 +25,7 @@ package struct CountersignError: CodedError {
     package let code: Code
     /// A short sentence, without a full stop, that names the faulty file or input.
     package let detail: String
-    /// What the user can do about it.
+    /// The remedy for the user.
     package let hint: String?
 
     package init(_ code: Code, _ detail: String, hint: String? = nil) {

@@ -4,8 +4,7 @@ import CountersignCryptography
 import CountersignSitePolicy
 import Glibc
 
-/// An error for display to the user: what is wrong, and what to do about it. Neither ends in a full stop or contains a
-/// secret.
+/// An error for display to the user: the fault and its remedy. Neither ends in a full stop or contains a secret.
 package struct Diagnostic: Equatable, Sendable, Codable {
     package let message: String
     package let hint: String?

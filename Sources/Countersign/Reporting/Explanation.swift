@@ -188,7 +188,7 @@ extension Explanation {
         return .yes("credential \"\(reference.name)\"")
     }
 
-    /// Whether the KDC may be asked for a ticket of `credential`. A running server may have one already.
+    /// Whether a ticket of `credential` may be requested from the KDC. A running server may have one already.
     private static func check(
         _ credential: PrincipalCredential, _ breaker: Breaker, _ now: Int64
     ) -> ThreeChecks.Check {

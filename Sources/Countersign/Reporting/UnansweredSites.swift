@@ -10,7 +10,7 @@ import Synchronization
 /// The most entries of each kind that are kept.
 private let limit = 1024
 
-/// What a proxy could not answer, and the commands that help: for the summary of `exec`, and for `test`.
+/// The challenges that a proxy could not answer, and the commands that help: for the summary of `exec`, and for `test`.
 package final class UnansweredSites: Sendable {
     /// A site that did not receive the answer it asked for.
     package struct Site: Equatable, Sendable {
@@ -24,7 +24,7 @@ package final class UnansweredSites: Sendable {
         /// Whether ``reason`` says so, too.
         package var isSaidWithRemedy = false
 
-        /// A command in backquotes with what it needs, or a sentence; nil if nothing helps.
+        /// A command in backquotes with its requirements, or a sentence; nil if nothing helps.
         package var remedy: String? { Remedy.sentence(remedies) }
 
         /// Whether the client may get an answer itself.
@@ -36,7 +36,7 @@ package final class UnansweredSites: Sendable {
         }
     }
 
-    /// What was not answered. An answer to one part of a site does not answer the others.
+    /// The part of a site that was not answered. An answer to one part does not answer the others.
     private struct Part: Hashable {
         enum Kind: Hashable {
             case realm(String?)

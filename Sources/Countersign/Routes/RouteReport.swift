@@ -29,8 +29,8 @@ package struct RouteHop: Equatable, Sendable, Codable {
         return try await routes.findRoute(to: url.origin, path: url.path).map(RouteHop.init)
     }
 
-    /// What the home's running server says; nil if none runs, or it does not know routes. Throws what it says if it
-    /// has no next hop.
+    /// The routes that the home's running server reports; nil if no server runs, or it does not know routes. Throws the
+    /// server's reason if it has no next hop.
     package static func all(to url: String, byServerOf home: Home) throws -> [RouteHop]? {
         guard let status = try? ControlSocket.ask(.status, of: home), status.knowsRoutes == true else { return nil }
         return try ControlSocket.ask(.route(url: url), of: home).route

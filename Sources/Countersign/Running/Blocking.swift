@@ -5,7 +5,7 @@ import Synchronization
 
 /// Bridges from synchronous to asynchronous code.
 package enum Blocking {
-    /// How often a caller that may give up is asked.
+    /// The interval between checks whether the caller has given up.
     private static let interval = DispatchTimeInterval.milliseconds(250)
 
     /// Runs `body` on other threads and waits for its result. Cancels it if `isAbandoned`, which is called a few times

@@ -20,10 +20,10 @@ package enum ControlRequest: Sendable {
     case pageEnded(PageEnd)
 }
 
-/// A request as it is sent, without its secret.
+/// The JSON form of a request, without its secret.
 package struct ControlMessage: Sendable {
     package let request: ControlRequest
-    /// The size of the secret that follows; nil if there is none.
+    /// The size of the secret that follows; nil without one.
     package let secretBytes: Int?
 
     /// The size of the largest secret, in bytes: a private key.

@@ -10,8 +10,7 @@ import Synchronization
 /// The control socket of a home, `run/control.sock`. A running server accepts commands for its vault on it, from
 /// processes of its own user only.
 package final class ControlSocket: Sendable {
-    /// What a server does with the requests that it accepts. The closures are called on threads of their own, several
-    /// at a time.
+    /// The server's handlers for accepted requests. The closures are called on threads of their own, several at a time.
     package struct Service: Sendable {
         let answer: @Sendable (ControlRequest, Secret?) -> ControlReply
         /// Returns an ``OperationReply`` with the operation's result.
@@ -243,8 +242,8 @@ package final class ControlSocket: Sendable {
     /// How long a server may take to lock or unlock its vault: it derives a key and reads the home.
     private static let lockSeconds = 30
 
-    /// Sends a request to the running server of a home. Throws `notRunning` if there is none, and `refused` with the
-    /// server's reason.
+    /// Sends a request to the running server of a home. Throws `notRunning` without a running server, and `refused`
+    /// with the server's reason.
     package static func ask(
         _ request: ControlRequest, secret: Secret? = nil, of home: Home
     ) throws -> ControlReply {
@@ -285,7 +284,7 @@ package final class ControlSocket: Sendable {
     /// Returns nil if no server of the home is running. Throws `refused` if it belongs to another user.
     static func connectIfRunning(to home: Home) throws(CountersignError) -> ControlConnection? {
         guard let socket = try LocalSocket.connect(to: home.controlSocket.path) else { return nil }
-        // Whoever could replace the socket would otherwise receive secrets.
+        // Otherwise, a user who can replace the socket would receive secrets.
         guard let peer = socket.peer, peer.user == getuid() else {
             throw CountersignError(.refused, "the server of \(home.path) belongs to another user")
         }

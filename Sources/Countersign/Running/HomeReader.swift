@@ -126,8 +126,8 @@ struct HomeReader: Sendable {
         return try vault.exists() ? try vault.open(again: again, passphrase: passphrase) : nil
     }
 
-    /// Completes what a killed command has left of a configuration profile. The files that this changes are read when
-    /// the home is looked at next.
+    /// Completes a configuration profile operation that a killed command left unfinished. The next reading of the home
+    /// sees the files that this changes.
     private func finishProfiles(of snapshot: HomeSnapshot) {
         guard let vault = snapshot.vault else { return }
         attempt("a configuration profile is not complete") {

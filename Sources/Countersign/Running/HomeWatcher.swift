@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 
 /// Reports when a file of a home is written, added, replaced or removed, by this process or another one: within
-/// milliseconds (inotify(7)), or within a second where the system has no instance left for this user.
+/// milliseconds (inotify(7)), or within a second if the system has no instance left for this user.
 package final class HomeWatcher: Sendable {
     /// Dispatch objects may be used from any thread.
     nonisolated(unsafe) private let source: any DispatchSourceProtocol

@@ -116,7 +116,7 @@ package struct LocalSocket: ~Copyable {
 
     // MARK: Receiving
 
-    /// What was received instead of a line, or the line.
+    /// A received line, or the reason for its absence.
     enum Received: Equatable {
         /// Without its terminator.
         case line([UInt8])

@@ -40,8 +40,8 @@ package final class PolicyKeeper: Sendable {
     /// The environment of the process.
     package var environment: [String: String] { reader.environment }
 
-    /// The renewals of the runtime that uses this keeper for as long as it runs; nil if there is none. Temporary ones
-    /// use the same, because new tokens that cannot be stored are kept in memory.
+    /// The renewals of the runtime that uses this keeper, as long as it runs; nil without a runtime. Temporary ones use
+    /// the same, because new tokens that cannot be stored are kept in memory.
     package var signInRenewals: SignInRenewals? {
         get { sharedRenewals.withLock { $0 } }
         set { sharedRenewals.withLock { $0 = newValue } }

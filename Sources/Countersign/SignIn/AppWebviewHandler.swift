@@ -72,7 +72,7 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
         }
     }
 
-    /// Converts the errors of an app, and leaves those of the sign-in as they are.
+    /// Converts the errors of an app, and leaves those of the sign-in unchanged.
     private func converting<Value>(
         _ code: DeviceManagementError.Code, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -91,8 +91,8 @@ struct AppWebviewHandler: CountersignDeviceManagement.InteractiveWebviewHandler 
     func dismissView() { app.dismissView() }
 }
 
-/// Passes configuration profiles to an app. What the app installs for the sign-in waits for it: as long as this lives,
-/// nobody takes the sign-in for one that has failed.
+/// Passes configuration profiles to an app. Profiles that the app installs for the sign-in depend on it: as long as
+/// this object lives, the sign-in does not count as failed.
 final class AppProfileInstaller: ProfileInstalling {
     private let app: any Countersign.InteractiveWebviewHandler
     private let home: Home

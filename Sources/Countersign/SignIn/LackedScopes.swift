@@ -4,7 +4,7 @@ import CountersignAddresses
 import CountersignOAuth
 import CountersignSignIn
 
-/// What a site says about the scopes that an access token lacks.
+/// A site's statement about the scopes that an access token lacks.
 struct LackedScopes: Sendable {
     /// In the challenge; empty if it names none.
     let named: [String]
@@ -14,12 +14,12 @@ struct LackedScopes: Sendable {
     /// The request's path and query.
     let target: String
 
-    /// How many scopes are asked for because the metadata of a resource lists them.
+    /// The largest number of scopes to request because the metadata of a resource lists them.
     private static let maximumListed = 16
 
     /// The scopes that the challenge names, or else the metadata of the resource, without those in `granted`. Throws
-    /// `refused` if there are none, and ``ProtectedResourceError`` if the resource is not for tokens of `issuer`.
-    /// `inform` gets a sentence about metadata that is left out.
+    /// `refused` without any, and ``ProtectedResourceError`` if the resource is not for tokens of `issuer`. `inform`
+    /// gets a sentence about metadata that is left out.
     func found(
         besides granted: [String], issuer: Issuer, _ client: ProviderClient, inform: (String) -> Void
     ) async throws -> [String] {

@@ -3,12 +3,12 @@
 import CountersignAddresses
 import CountersignChallenges
 
-/// Which sites may open a page that asks a person for scopes, and when: a site decides what it requires and how often,
-/// and a page that opens again and again trains people to agree to anything.
+/// Which sites may open a page that asks a person for scopes, and when: a site decides which scopes it requires and how
+/// often, and a page that keeps opening trains people to agree to anything.
 ///
-/// Times are since some moment in the life of the process, and never go back.
+/// Times are since some moment in the life of the process, and monotonic.
 struct ScopeLimits: Sendable {
-    /// What a site requires of a sign-in.
+    /// The scopes that a site requires of a sign-in.
     struct Wish: Hashable, Sendable {
         /// Of the sign-in.
         let name: String

@@ -7,8 +7,9 @@ import CountersignOAuth
 import CountersignSignIn
 import CountersignVault
 
-/// One request to a provider for the scopes that a site requires. Only tokens of the same person that can do no less
-/// take the place of those before; the sites and the certificate of the sign-in stay as they are.
+/// One request to a provider for the scopes that a site requires. The new tokens replace the previous ones only if they
+/// are for the same person and have all of the previous scopes. The sites and the certificate of the sign-in stay
+/// unchanged.
 struct ScopeRequest: Sendable {
     let lack: ScopeAsker.Lack
     let requests: ScopeRequests
@@ -24,7 +25,7 @@ struct ScopeRequest: Sendable {
     /// Returns the scopes that were obtained.
     func run() async throws -> [String] {
         let record = try await requests.onQueue { try presentRecord() }
-        // What the person has agreed to; the document at its source may be another one by now.
+        // The profile that the person has agreed to; the document at its source may have changed since.
         let profile = try SignInProfile(Array(record.profile.utf8))
         guard !profile.usesBroker else {
             throw CountersignError(.refused, "the tokens of \"\(name)\" come from the identity broker")
@@ -150,6 +151,6 @@ extension SignInRecord {
 }
 
 extension ProtectedResourceError {
-    /// The site says that a token of the provider is of no use, so that nobody is asked for one.
+    /// The site does not accept tokens of the provider, so the request ends without a question to the person.
     var endsRequest: Bool { code == .otherIssuer || code == .noField }
 }

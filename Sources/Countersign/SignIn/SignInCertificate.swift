@@ -16,7 +16,7 @@ package struct ListedCertificate: Equatable, Sendable, Codable {
     /// Nil before the first certificate is issued.
     package let subject: String?
     package let notAfter: Int64?
-    /// When the server is asked again for a certificate about which it has not decided; nil if there is none.
+    /// When the server is due for another request about a certificate that it has not decided on; nil without one.
     package let pendingUntil: Int64?
     /// Failed renewals since the last success.
     package let failures: UInt32
@@ -158,8 +158,8 @@ extension EnrollmentRecord {
 }
 
 extension SiteList {
-    /// What the line for an EST server permits to answer it with, beside the access token of a sign-in: the name of a
-    /// password for Basic and Digest, and that of an identity.
+    /// The credentials besides a sign-in's access token that the line for an EST server permits: the name of a password
+    /// for Basic and Digest, and that of an identity.
     package func authentication(at server: Origin) -> (credential: String?, identity: String?)? {
         guard case .answer(let rule) = verdict(for: server) else { return nil }
         let takesPassword = rule.answer.contains(.basic) || rule.answer.contains(.digest)

@@ -53,7 +53,7 @@ package struct SignInPlan: Sendable {
                 + "`countersign unenroll \(name)`")
     }
 
-    /// Throws unless the sign-in can be stored, and replaces what the person has agreed to.
+    /// Throws unless the sign-in can be stored, and replaces the sign-in that the person has agreed to replace.
     package func prepare(replacing former: ListedSignIn?, in vault: any OperationPerformer) throws {
         let present = try vault.perform(
             CheckSignIn(name: name, sites: sites, obtainsCertificate: profile.certificates != nil))
@@ -67,9 +67,8 @@ package struct SignInPlan: Sendable {
         _ = try vault.perform(StoreSignIn(new), secret: SignInTokens(result.tokens).encoded)
     }
 
-    /// The completed sign-in on its way into the vault. `broker` is what the identity broker has said, if it has issued
-    /// the tokens; `former` is what the person has agreed to replace; `now` is in
-    /// seconds since 1970.
+    /// The completed sign-in on its way into the vault. `broker` is the identity broker's result, if it has issued the
+    /// tokens; `former` is the sign-in that the person has agreed to replace; `now` is in seconds since 1970.
     package func signIn(
         _ result: SignInResult, _ broker: BrokerSignIn.Result? = nil, replacing former: ListedSignIn?, at now: Int64
     ) -> NewSignIn {

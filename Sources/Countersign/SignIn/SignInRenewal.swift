@@ -16,8 +16,8 @@ struct SignInRenewal: Sendable {
     let firstVault: OpenVault
     let renewals: SignInRenewals
 
-    /// The vault as it is open now: after a change of the passphrase, only that one can be written. While the vault is
-    /// locked, new tokens are stored nevertheless.
+    /// The currently open vault: after a change of the passphrase, only that one can be written. New tokens are stored
+    /// even while the vault is locked.
     private var vault: OpenVault { renewals.openVault() ?? firstVault }
 
     /// Tokens from the provider.
@@ -95,7 +95,7 @@ struct SignInRenewal: Sendable {
             case .fail(let error, discardsTokens: _):
                 // The request for the metadata was ended by this process, and not by the provider.
                 if !hasSentToken { try Task.checkCancellation() }
-                // What the provider has said about itself may have changed.
+                // The provider's metadata may have changed.
                 remember(nil, nil)
                 throw error
             }
@@ -133,7 +133,7 @@ struct SignInRenewal: Sendable {
     func revoke(_ received: Received) async -> String? {
         do {
             let profile = try SignInProfile(Array(record.profile.utf8))
-            // The broker keeps what it has issued.
+            // The broker keeps its tokens.
             if profile.usesBroker { return nil }
             let client = try renewals.home.providerClient(now: renewals.now)
             // A task of its own, which a cancellation does not reach.
@@ -204,7 +204,7 @@ struct SignInRenewal: Sendable {
         }
     }
 
-    /// What the vault has of the sign-in now.
+    /// The vault's present record of the sign-in.
     private func newest(_ received: Received?, in contents: VaultContents) throws(Superseded) -> SignInRecord {
         guard let newest = contents.signIns[record.name], newest.isSame(as: record), newest.ended.isEmpty,
             newest.refreshToken == record.refreshToken || newest.refreshToken == received?.tokens.refreshToken

@@ -21,7 +21,7 @@ package final class SignInRenewals: Sendable {
     let home: Home
     /// The environment of the process.
     let environment: [String: String]
-    /// The vault as it is open now; nil while it is locked.
+    /// The currently open vault; nil while it is locked.
     let openVault: @Sendable () -> OpenVault?
     /// Makes a change to the vault take effect.
     private let changed: @Sendable () -> Void
@@ -61,7 +61,7 @@ package final class SignInRenewals: Sendable {
         var failures = SignInFailures()
         /// Failures to complete the list of sites.
         var listFailures = SignInFailures()
-        /// What the providers say about themselves, by issuer.
+        /// The providers' metadata, by issuer.
         var metadata: [String: ProviderMetadata] = [:]
         var keys: [String: KeySet] = [:]
     }
@@ -127,7 +127,7 @@ package final class SignInRenewals: Sendable {
         }
     }
 
-    /// Completes the list of sites for the sign-ins for which that was interrupted. Reads no file if there are none.
+    /// Completes interrupted changes of sign-ins to the list of sites. Reads no file without such a sign-in.
     package func completeLists() {
         guard let vault = openVault() else { return }
         let (signIns, time) = (vault.contents.signIns.values, now())
@@ -301,8 +301,8 @@ package final class SignInRenewals: Sendable {
         }
     }
 
-    /// Asks for a new token at once, for example after a remediation, and returns why there is none. Nil also if none
-    /// is needed.
+    /// Asks for a new token at once, for example after a remediation, and returns why that failed. Also nil if no new
+    /// token is needed.
     func renewNow(_ name: String) async -> (any Error)? {
         do {
             let lock = try await RenewalLock.acquire(

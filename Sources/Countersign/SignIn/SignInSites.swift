@@ -39,8 +39,8 @@ struct SignInSites {
         }
     }
 
-    /// Writes those of `lines` again that share a session which a line of `removed` has shared at the same site. Other
-    /// lines stay as they are: a person may have removed them.
+    /// Writes those of `lines` again that share a session which a line of `removed` has shared at the same site. Leaves
+    /// other lines unchanged: a person may have removed them.
     func restoreSession(of lines: [String], without removed: [String]) throws {
         let gone = removed.compactMap(Self.session)
         let shared = lines.filter { line in

@@ -21,7 +21,7 @@ package struct NewSignIn: Equatable, Sendable, Codable {
     package var expires: Int64
     /// 32 hexadecimal digits, random.
     package var identifier: String
-    /// The issuer of the sign-in that the person wants to replace; nil if there is none.
+    /// The issuer of the sign-in that the person wants to replace; nil without one.
     package var formerIssuer: String?
     /// A valid certificate of the sign-in that it replaces stays; nil if the profile's EST service issues a new one.
     package var keepsCertificate: Bool?
@@ -69,7 +69,7 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     package let lastFailure: Int64
     /// Empty if an earlier version has stored it.
     package let identifier: String
-    /// Why the process that has newer tokens cannot store them; nil if there is none.
+    /// Why another process cannot store the newer tokens that it has; nil if there is no such process.
     package let unstored: String?
     /// The client certificate of the sign-in; nil if it has none.
     package let certificate: ListedCertificate?
@@ -102,7 +102,7 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     }
 }
 
-/// What the removal of a sign-in has done.
+/// The result of the removal of a sign-in.
 package struct SignedOut: Equatable, Sendable, Codable {
     /// The provider has revoked the tokens.
     package let isRevoked: Bool

@@ -45,7 +45,7 @@ extension SignInRenewals {
         }
     }
 
-    /// Returns why the tokens cannot be stored; nil if they are, or need not be any more.
+    /// Returns why the tokens cannot be stored; nil if they are stored, or no longer need to be.
     private func storeAgain(_ tokens: UnstoredTokens) async -> String? {
         let name = tokens.record.name
         do {

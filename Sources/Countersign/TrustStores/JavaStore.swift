@@ -113,8 +113,8 @@ struct JavaStore: TrustStore {
         }
     }
 
-    /// What a change means for the original keystore, which is kept beside it until the last root of Countersign is
-    /// removed.
+    /// The effect of a change on the original keystore, which stays beside the keystore until the last root of
+    /// Countersign is removed.
     private enum Purpose: String {
         /// None of Countersign's roots is in the keystore yet.
         case first

@@ -4,7 +4,7 @@ import CountersignCLinux
 import Glibc
 
 /// A folder that is held open. Its entries are reached through the descriptor and symbolic links are never followed,
-/// so that root, in a folder of another user, does not write where a planted link leads.
+/// so that root, in a folder of another user, does not follow a planted link.
 final class OpenFolder {
     private let descriptor: Int32
 

@@ -3,8 +3,7 @@
 import CountersignCryptography
 import Glibc
 
-/// A store's files as they were before Countersign's first entry, kept in a folder beside them until its last entry is
-/// removed.
+/// A store's files from before Countersign's first entry, kept in a folder beside them until its last entry is removed.
 ///
 /// A database's bytes change even if an entry is added and removed again, so removal ends with the original files. That
 /// must never undo a change by anybody else, so a change is made on a copy, which takes the place of the files only if

@@ -34,11 +34,11 @@ protocol TrustStore: Sendable {
     func barrier(to change: StoreChange) -> Diagnostic?
     /// The certificates in it whose names are Countersign's, and `root` under any name.
     func roots(like root: Certificate?) throws(CountersignError) -> [StoredRoot]
-    /// What the change will do, in a clause without a full stop.
+    /// The effect of the change, in a clause without a full stop.
     func description(of change: StoreChange) -> String
     /// Makes the change, completely or not at all.
     func make(_ change: StoreChange) throws(CountersignError)
-    /// Removes what a killed process has left in a store that contains none of Countersign's roots.
+    /// Removes the remains of a killed process from a store that contains none of Countersign's roots.
     func removeRemains()
 }
 

@@ -119,8 +119,8 @@ package final class BreakerPermit: Sendable {
         set { state.withLock { $0.awaitsVerdict = newValue } }
     }
 
-    /// Ends the permit. Only the first call has an effect. Without a response to an answer that was sent, nobody knows
-    /// what the server thought of it.
+    /// Ends the permit. Only the first call has an effect. Without a response to an answer, the server's verdict on it
+    /// stays unknown.
     func end(_ result: Breaker.Result) {
         let (claim, awaitsVerdict) = state.withLock { state in
             defer {
@@ -164,7 +164,7 @@ package final class BreakerPermit: Sendable {
         set { state.withLock { $0.refusal = newValue } }
     }
 
-    /// What the server offers with the challenge that an exchange asks about; nil if that is not known.
+    /// The schemes that the server offers in the challenge of this exchange; nil if unknown.
     var offered: OfferedSchemes? {
         get { state.withLock { $0.offered } }
         set { state.withLock { $0.offered = newValue } }
@@ -176,7 +176,7 @@ package final class BreakerPermit: Sendable {
         set { state.withLock { $0.invalidToken = newValue } }
     }
 
-    /// The scopes that the access token lacks, if the person is to be asked for them.
+    /// The scopes that the access token lacks, if the person is to consent to them.
     var lack: ScopeQuestions.Lack? {
         get { state.withLock { $0.lack } }
         set { state.withLock { $0.lack = newValue } }

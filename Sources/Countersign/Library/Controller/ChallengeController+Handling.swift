@@ -28,8 +28,8 @@ extension ChallengeController {
     /// `cancelAuthenticationChallenge`.
     ///
     /// The access token of a sign-in is renewed in the background before it expires. If it has expired, or has failed
-    /// once, the call waits for the provider, for at most 20 seconds, and returns the new token. If there is none, the
-    /// challenge is handed back.
+    /// once, the call waits for the provider, for at most 20 seconds, and returns the new token. Without a new token,
+    /// the challenge is handed back.
     ///
     /// When a credential is used at a site for the first time, it is given to one caller. Others wait for up to 30
     /// seconds until ``answerAccepted(_:)``, or a challenge with a previous failure, reports the outcome. If nothing is

@@ -50,7 +50,7 @@ package final class EventStreams<Event: Sendable>: Sendable {
         return stream
     }
 
-    /// Sends an event to all streams. `event` is not evaluated if there are none.
+    /// Sends an event to all streams. `event` is not evaluated without a stream.
     package func tell(_ event: @autoclosure () -> Event) {
         let listening = state.withLock { Array($0.continuations.values) }
         guard !listening.isEmpty else { return }

@@ -38,9 +38,9 @@ public protocol ScopeDelegate: Sendable {
     ///
     /// The request of an exchange waits for the answer; a `ChallengeProxy` delivers the site's response meanwhile,
     /// and its next request gets the new token. Requests that lack the same scopes share one question. While it is
-    /// open, the delegate is not asked about other scopes of the same sign-in: the site's response is delivered. After
-    /// false, it is not asked about these scopes again until the token changes; it is asked about at most 16 different
-    /// sets of scopes until then.
+    /// open, the delegate gets no question about other scopes of the same sign-in: the site's response is delivered.
+    /// After false, it gets no further question about these scopes until the token changes. Until then, it gets
+    /// questions about at most 16 different sets of scopes.
     func obtainScopes(_ question: ScopeQuestion) async -> Bool
 }
 
@@ -91,8 +91,8 @@ final class ScopeQuestions: Sendable {
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Asks the delegate, and waits for nothing. Returns whether it is deciding; false also if there is none, it has
-    /// decided about the lack before, or it is deciding about another lack of the sign-in.
+    /// Asks the delegate without waiting for it. Returns whether it is deciding; also false without a delegate, if it
+    /// has decided about the lack before, or if it is deciding about another lack of the sign-in.
     func begin(_ lack: Lack, at space: ProtectionSpace) -> Bool {
         switch place(for: lack) {
         case .known(let question): return !question.gate.isOpen
@@ -103,7 +103,7 @@ final class ScopeQuestions: Sendable {
         }
     }
 
-    /// Returns the delegate's answer; false if there is none any more, it is deciding about another lack of the
+    /// Returns the delegate's answer; false if the delegate was released, it is deciding about another lack of the
     /// sign-in, or the task is cancelled.
     func ask(_ lack: Lack, at space: ProtectionSpace) async -> Bool {
         let asked: Question

@@ -41,7 +41,7 @@ extension ChallengeExchange {
         }
     }
 
-    /// The answer that nobody is asked for: a device certificate or a ticket. Nil if somebody is asked.
+    /// The answer that needs no question to a delegate: a device certificate or a ticket. Otherwise nil.
     func ownDecision(_ question: CredentialRequest) -> CredentialDecision? {
         let policy = controller.keeper.policy.current
         let scheme = question.offer.authenticator

@@ -69,7 +69,7 @@ public struct ChallengeExchange: Sendable {
     private var due = Due.start
     /// Of the last response; 0 before there is one.
     private(set) var status = 0
-    /// The space of the last challenge that was asked about.
+    /// The space of the last challenge that led to a question.
     private(set) var space: AuthenticationSpace?
     /// The field that was sent last.
     private var sent: AuthorizationField?
@@ -186,8 +186,8 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// The connection was lost before a response. If a status line was read, report
-    /// ``responseReceived(status:challenges:authenticationInfo:)`` instead, whatever is wrong with the rest: a status
-    /// other than 401 says nothing against the credential. Pass true for `requestMayRepeat` if the request is
+    /// ``responseReceived(status:challenges:authenticationInfo:)`` instead, even if the rest of the response is faulty:
+    /// a status other than 401 says nothing against the credential. Pass true for `requestMayRepeat` if the request is
     /// idempotent (RFC 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }

@@ -7,7 +7,7 @@ public import FoundationEssentials
 
 /// A credential of a home, without its password, token or key.
 public struct StoredCredential: Equatable, Sendable {
-    /// What a credential is.
+    /// The kind of a credential.
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
         /// `password`, `token`, `principal` or `keytab`.
         public let description: String
@@ -24,7 +24,7 @@ public struct StoredCredential: Equatable, Sendable {
 
     /// The name that a site's line gives with `credential=`; `enrollment` unless it says otherwise.
     public let name: String
-    /// What it is.
+    /// Whether it is a password, a token, a principal or a keytab.
     public let kind: Kind
     /// The user name or the principal; nil for a token.
     public let user: String?
@@ -75,8 +75,8 @@ extension HomeManager {
     }
 
     /// Stores a user name and its password, in place of any credential of that name. `name` has 1 to 64 characters from
-    /// `A-Z a-z 0-9 . _ -`. Returns where they are blocked already: a password that a site has rejected is not sent
-    /// there again by storing it once more. Throws `valueFaulty`, and `nameInUse` if the name is that of a sign-in.
+    /// `A-Z a-z 0-9 . _ -`. Returns the block if a site has already rejected them: storing a rejected password again
+    /// does not permit another attempt. Throws `valueFaulty`, and `nameInUse` if the name is that of a sign-in.
     @discardableResult
     public func setPassword(
         _ password: Password, user: String, name: String = "enrollment"
@@ -144,7 +144,7 @@ extension HomeManager {
         }
     }
 
-    /// Removes a credential. Throws `credentialMissing` if there is none of that name.
+    /// Removes a credential. Throws `credentialMissing` if no credential has that name.
     public func removeCredential(_ name: String) async throws {
         try await onVault(missing: .credentialMissing) { vault in
             let removed = try vault.perform(RemoveCredential(name: name))
@@ -177,7 +177,7 @@ extension HomeManager {
 
 extension BreakerFile {
     /// Permits one more attempt with the blocked credential `name`, or with all. Returns their names. Throws
-    /// `unknownName` if there are none.
+    /// `unknownName` without a blocked one.
     package func permitRetry(of name: String?) throws(CountersignError) -> [String] {
         var names: [String] = []
         if try !isEmpty() {

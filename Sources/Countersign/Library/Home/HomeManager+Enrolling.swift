@@ -70,7 +70,7 @@ extension HomeManager {
 }
 
 extension EnrollmentRequest {
-    /// `user` is the user name of the credential that authenticates it; nil if there is none.
+    /// `user` is the user name of the credential that authenticates it; nil without a credential.
     init(_ enrollment: IdentityEnrollment, user: String?) throws {
         let kinds = KeySpecification.allCases.map(\.rawValue).joined(separator: ", ")
         if let key = enrollment.key, KeySpecification(key) == nil {

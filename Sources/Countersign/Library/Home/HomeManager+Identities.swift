@@ -30,10 +30,10 @@ public struct InstalledIdentity: Equatable, Sendable {
         self.fault = fault
     }
 
-    /// The certificate; nil if there is none yet.
+    /// The certificate; nil until it is issued.
     public var certificate: X509Certificate? { chain.first }
 
-    /// The end of its validity; nil if there is no certificate yet.
+    /// The end of its validity; nil until the certificate is issued.
     public var expirationDate: Date? { chain.first?.notAfter }
 
     /// The whole days that the certificate is still valid at `date`: 0 on its last day, negative after its end, nil
@@ -88,11 +88,11 @@ public struct IdentityProgress: Equatable, Sendable, CustomStringConvertible {
     public struct Kind: Hashable, Sendable {
         private let name: String
 
-        /// The server is asked.
+        /// Waiting for the server's response.
         public static let asking = Kind(name: "asking")
         /// Another process does the same, and its result is awaited.
         public static let waitingForOtherProcess = Kind(name: "waitingForOtherProcess")
-        /// The server has not decided yet, and is asked again at ``IdentityProgress/date``.
+        /// The server has not decided yet. The operation asks it again at ``IdentityProgress/date``.
         public static let waiting = Kind(name: "waiting")
         /// Something did not go as expected, but the operation goes on.
         public static let warning = Kind(name: "warning")
@@ -102,7 +102,7 @@ public struct IdentityProgress: Equatable, Sendable, CustomStringConvertible {
     public let kind: Kind
     /// A sentence for display, without a full stop.
     public let description: String
-    /// When the server is asked again, with the kind `waiting`; otherwise nil.
+    /// When the operation asks the server again, with the kind `waiting`; otherwise nil.
     public let date: Date?
 
     /// Creates a value, for the tests of a program.
@@ -129,7 +129,8 @@ public struct IdentityProgress: Equatable, Sendable, CustomStringConvertible {
 public enum IdentityOutcome: Equatable, Sendable {
     /// The new certificate is in use.
     case renewed(X509Certificate)
-    /// The server has not decided yet, and wants to be asked again then. A running proxy or controller does so.
+    /// The server has not decided yet, and expects the next request at that time. A running proxy or controller sends
+    /// it.
     case pending(until: Date)
 
     init(_ outcome: RenewalOutcome) {
@@ -211,7 +212,7 @@ extension HomeManager {
         }
     }
 
-    /// Removes an identity: its key and its certificate. Throws `identityMissing` if there is none of that name.
+    /// Removes an identity: its key and its certificate. Throws `identityMissing` if no identity has that name.
     public func removeIdentity(_ name: String) async throws {
         try await onVault(missing: .identityMissing) { vault in
             let removed = try vault.perform(RemoveIdentity(name: name))

@@ -5,7 +5,7 @@ import CountersignSitePolicy
 
 /// A line of the list of sites.
 public struct AllowedSite: Equatable, Sendable {
-    /// The site as it is listed: `https://git.corp.example` or `https://*.corp.example`.
+    /// The site in the form of the list: `https://git.corp.example` or `https://*.corp.example`.
     public let site: String
     /// The whole line, with its options.
     public let line: String

@@ -95,7 +95,7 @@ extension HomeManager {
         }
     }
 
-    /// Removes all exceptions for a server. Throws `trustMissing` if there are none.
+    /// Removes all exceptions for a server. Throws `trustMissing` if the server has no exception.
     public func forgetServer(host: String, port: Int = 443) async throws {
         try await onVault(missing: .trustMissing) { vault in
             let origin = try Self.origin(host, port)
@@ -131,7 +131,7 @@ extension HomeManager {
         }
     }
 
-    /// Removes the anchor with this SHA-256 fingerprint. Throws `trustMissing` if there is none.
+    /// Removes the anchor with this SHA-256 fingerprint. Throws `trustMissing` if no anchor has that fingerprint.
     public func removeTrustAnchor(fingerprint: String) async throws {
         try await blocking(missing: .trustMissing) { [home] in
             _ = try AnchorStore(home: home).remove(try TrustedServer.leaf(fingerprint, of: "the anchor"))

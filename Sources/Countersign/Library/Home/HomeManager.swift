@@ -8,18 +8,18 @@ public import FoundationEssentials
 /// Manages a home from a program: its credentials, client identities, sites, trust and vault. The `countersign` command
 /// performs the same operations for a person.
 ///
-/// What a manager changes, every process that uses the home sees at once: a ``ChallengeController``, a proxy, a running
-/// `countersign serve`, and other managers, as ``changes``. All methods are thread-safe and do their file operations on
-/// another thread. They throw ``ChallengeError``, with the codes that each method names and those of the home and the
-/// vault (`homeUnreadable`, `homeFaulty`, `vaultLocked`, `vaultFaulty`), or `CancellationError` if the task is
-/// cancelled. After an error, nothing has changed.
+/// A manager's changes take effect at once in every process that uses the home: in a ``ChallengeController``, a proxy,
+/// a running `countersign serve`, and other managers, which report them as ``changes``. All methods are thread-safe and
+/// do their file operations on another thread. They throw ``ChallengeError``, with the codes that each method names and
+/// those of the home and the vault (`homeUnreadable`, `homeFaulty`, `vaultLocked`, `vaultFaulty`), or
+/// `CancellationError` if the task is cancelled. After an error, nothing has changed.
 ///
 /// If the vault requires a passphrase and no closure was given, the home's running server performs the operations while
 /// it has the vault open.
 public final class HomeManager: Sendable {
     let vault: HomeVault
     var home: Home { vault.home }
-    /// The controller that this was made from; nil if there is none.
+    /// The controller that this was made from; nil for a manager of its own.
     var controller: ChallengeController? { vault.controller }
     private let canAsk: Bool
     let watch: ChangeWatch

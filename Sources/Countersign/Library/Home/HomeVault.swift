@@ -6,8 +6,8 @@ import CountersignVault
 import Dispatch
 import Synchronization
 
-/// The vault of a home for the library's parts that manage one: opened once, with a passphrase that is asked for or by
-/// a controller, and used on a thread that may block.
+/// The vault of a home for the parts of the library that manage one. It is opened once, by a controller or with a
+/// passphrase from the app, and used on a thread that may block.
 final class HomeVault: Sendable {
     let home: Home
     /// The controller that has opened the vault; nil if this opens it.

@@ -12,7 +12,7 @@ public struct ConfigurationProfilePlan: Sendable {
             case anchor
             /// A client certificate with its key is stored, or is there already.
             case identity
-            /// An EST service is asked for a client certificate.
+            /// A client certificate is requested from an EST service.
             case enrollment
             /// The payload would have an effect, but cannot be installed.
             case refused
@@ -22,7 +22,7 @@ public struct ConfigurationProfilePlan: Sendable {
 
         /// The kind of step.
         public let kind: Kind
-        /// A sentence for display, with the reason of a refusal. It has texts of the profile in it as they are.
+        /// A sentence for display, with the reason of a refusal. It contains the profile's own texts unchanged.
         public let text: String
     }
 
@@ -60,7 +60,7 @@ public struct ConfigurationProfilePlan: Sendable {
         }
     }
 
-    /// The installed version that is replaced; nil if there is none.
+    /// The installed version that is replaced; nil without one.
     public var replaced: InstalledConfigurationProfile? { plan.former.map { InstalledConfigurationProfile($0) } }
 }
 

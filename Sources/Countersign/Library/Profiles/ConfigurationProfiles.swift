@@ -25,8 +25,8 @@ public final class ConfigurationProfiles: Sendable {
     /// What installing a profile would do; changes nothing. `document` is a property list in XML, or one in CMS
     /// SignedData, of at most 5 MiB.
     ///
-    /// `password` is called on another thread with the name of each identity that needs a password, and does not have
-    /// it in the profile. If it throws, or there is none, the identity is refused.
+    /// `password` is called on another thread with the name of each identity that needs a password that is not in the
+    /// profile. If it throws, or is nil, the identity is refused.
     ///
     /// Throws ``ChallengeError``: `profileFaulty` if the document is not a profile, or was altered after it was signed,
     /// and the codes of the home and the vault. Throws `CancellationError` if the task is cancelled.
@@ -89,8 +89,9 @@ public final class ConfigurationProfiles: Sendable {
         }
     }
 
-    /// Removes exactly what the profile has brought, except what something else needs. Throws ``ChallengeError``:
-    /// `profileMissing` if there is no profile with that identifier, and the codes of the home and the vault.
+    /// Removes exactly the items that the profile has installed, except those that something else needs. Throws
+    /// ``ChallengeError``: `profileMissing` if there is no profile with that identifier, and the codes of the home and
+    /// the vault.
     @discardableResult
     public func remove(_ identifier: String) async throws -> RemovedConfigurationProfile {
         try await signIns.vault.withOperations(creates: false) { vault in
@@ -125,7 +126,7 @@ public final class ConfigurationProfiles: Sendable {
         }
     }
 
-    /// Removes what was installed for a sign-in that has failed.
+    /// Removes the profiles that were installed for a sign-in that has failed.
     func removePending(of signIn: String) async throws {
         try await signIns.vault.withOperations(creates: false) { vault in
             guard let vault else { return }

@@ -9,7 +9,7 @@ public protocol ComplianceDelegate: Sendable {
     /// library itself needs no restart, and does not end the program.
     func saveState(before result: ComplianceResult) async
 
-    /// There is no token: whether to wipe what the enrolment has brought, at once and nothing else. Called after
+    /// There is no token: whether to wipe the results of the enrolment, and nothing else, at once. Called after
     /// ``remediated(_:)`` of a ``ComplianceManager`` with the statuses `notCompliant`, `networkFailure`,
     /// `serviceFailure` and `userCancelled`.
     func shouldWipe(after result: ComplianceResult) async -> Bool
@@ -18,7 +18,7 @@ public protocol ComplianceDelegate: Sendable {
     /// minute at the latest.
     func willWipe(_ wipe: ComplianceWipe) async
 
-    /// The enrolment was wiped, or ``ComplianceWipe/failure`` says why that is not complete.
+    /// The enrolment was wiped, or ``ComplianceWipe/failure`` says why the wipe is not complete.
     func wiped(_ wipe: ComplianceWipe) async
 }
 
@@ -41,7 +41,8 @@ public struct ComplianceWipe: Sendable, Hashable {
     public let accountID: String
     /// After how many days without a confirmation the organisation's profile wants it; nil if the delegate does.
     public let days: Int?
-    /// Why it is not complete; nil before it, and if it is. What is left is removed later, and answers nothing.
+    /// Why it is not complete; nil before the wipe, and when it is complete. The remains answer nothing, and are
+    /// removed later.
     public internal(set) var failure: String?
 
     init(signIn: String, accountID: String, days: Int?) {

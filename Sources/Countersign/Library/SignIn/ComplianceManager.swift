@@ -32,7 +32,7 @@ public final class ComplianceManager: Sendable {
 
     private typealias Caller = CheckedContinuation<Told, any Error>
 
-    /// What a caller gets. One of those of a run tells the delegate.
+    /// The result for a caller. The first caller of a run notifies the delegate.
     private struct Told {
         let ending: Ending
         let isFirst: Bool
@@ -99,7 +99,7 @@ public final class ComplianceManager: Sendable {
         case .notCompliant, .networkFailure, .serviceFailure, .userCancelled: break
         }
         guard let delegate, await delegate.shouldWipe(after: result) else { return }
-        // Also if the caller does not wait any more: the delegate has decided.
+        // Wipes even if the caller has stopped waiting: the delegate has decided.
         await Task { [signIns] in
             await ComplianceWipe(signIn: result.signIn, accountID: result.accountID, days: nil).perform(for: delegate) {
                 await signIns.wipe(result.signIn)
@@ -156,7 +156,7 @@ public final class ComplianceManager: Sendable {
         }
     }
 
-    /// A caller does not wait any more. A run for which nobody waits ends.
+    /// A caller has stopped waiting. Ends a run without callers.
     private func giveUp(_ caller: Int, of key: Key) {
         let (continuation, task) = queue.withLock { queue in
             guard let continuation = queue.runs[key]?.callers.removeValue(forKey: caller) else {
@@ -316,7 +316,7 @@ public struct ComplianceResult: Sendable, Hashable {
     /// Whether the device complies, or why that is not known. Later versions may add cases, so include a `default` in
     /// a `switch`.
     public enum Status: String, Sendable, Hashable {
-        /// The token was asked for again.
+        /// A new token was requested.
         case compliant
         /// Show title and message. There is no token.
         case notCompliant

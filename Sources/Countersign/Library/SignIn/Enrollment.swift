@@ -4,7 +4,7 @@ import CountersignOAuth
 import CountersignSignIn
 import Synchronization
 
-/// A sign-in that a profile describes. Show the user what the profile will do, then call
+/// A sign-in that a profile describes. Show the user the effects of the profile, then call
 /// ``signIn(with:account:timeout:)``; or ``authorize(with:timeout:)`` first and ``AuthorizedEnrollment/redeem()``
 /// later, if your program has something to do between the two.
 ///
@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// Each call begins a new sign-in at the provider, because codes are for one use.
 public final class Enrollment: Sendable {
-    /// What the sign-in follows.
+    /// The profile of the sign-in.
     public let profile: EnrollmentProfile
     let plan: SignInPlan
     let signIns: SignIns
@@ -52,8 +52,8 @@ public final class Enrollment: Sendable {
     /// The lines that the sign-in will add to the list of sites.
     public var siteLines: [String] { plan.sites }
 
-    /// The stored sign-in of that name, which the new one will replace; nil if there is none. Throws ``ChallengeError``
-    /// with the codes of the home and the vault.
+    /// The stored sign-in of that name, which the new one will replace; nil without one. Throws ``ChallengeError`` with
+    /// the codes of the home and the vault.
     public var replaced: StoredSignIn? {
         get async throws { try await former().map { StoredSignIn($0) } }
     }
@@ -79,7 +79,7 @@ public final class Enrollment: Sendable {
     ///   profile's EST service has issued no certificate. The broker counts as the provider: without it, or without a
     ///   session bus, that is unreachable.
     /// - `protectionPolicyRequired`: apply the policy with a ``ComplianceManager``, and sign in again.
-    /// - the codes of the home and the vault, before the person is asked if possible.
+    /// - the codes of the home and the vault, if possible before the person sees a page.
     @discardableResult
     public func signIn(
         with agent: SignInAgent = .automatic, account: String? = nil, timeout: Duration = .seconds(600)
@@ -167,7 +167,7 @@ public final class Enrollment: Sendable {
         return await transfer.isPossible() ? transfer : nil
     }
 
-    /// What a window needs for device management; nil if its pages may not.
+    /// The support that a window needs for device management; nil if its pages may not manage the device.
     private func specialURLSupport(
         _ transfer: BrokerTransfer?, _ proxy: SignInWindows.Proxy?, _ installer: AppProfileInstaller?
     ) -> SpecialURLSupport? {
@@ -181,8 +181,8 @@ public final class Enrollment: Sendable {
         return support
     }
 
-    /// Runs `body` with the installer of what the pages deliver; nil without a handler of the program. If it fails, the
-    /// profiles that were installed for it are removed.
+    /// Runs `body` with the installer for profiles that the pages deliver; nil without a handler of the program. If it
+    /// fails, removes the profiles that were installed for it.
     private func keepingProfiles<Value>(_ body: (AppProfileInstaller?) async throws -> Value) async throws -> Value {
         let installer = webviewHandler.map { AppProfileInstaller(app: $0, home: signIns.home) }
         do {
@@ -222,8 +222,8 @@ public final class Enrollment: Sendable {
         }
     }
 
-    /// Throws unless the sign-in can be stored: better before the person is asked than after. Returns the sign-in that
-    /// is replaced.
+    /// Throws unless the sign-in can be stored: it is better to fail before the person signs in than after. Returns the
+    /// sign-in that is replaced.
     private func prepare() async throws -> ListedSignIn? {
         try await signIns.vault.withOperations(creates: true) { [plan] vault in
             guard let vault else { return nil }

@@ -6,7 +6,7 @@ import CountersignSignIn
 /// The progress of an ``Enrollment``. Later versions may add kinds, so include a `default` in a `switch`. No event
 /// contains a secret, but a person who opens a page of the provider can go on with the sign-in.
 public enum EnrollmentEvent: Equatable, Sendable {
-    /// The provider is asked how it signs people in.
+    /// Reading the provider's metadata.
     case started(issuer: String)
     /// The user agent shows this page. If the profile's redirect URI is on the loopback interface, the person can also
     /// open the page in another browser on this machine.
@@ -24,8 +24,7 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin asks the program a question, which ``Enrollment/pageCallbackHandlers`` answer.
     case pageQuestion(origin: String)
-    /// The page has asked for something with a special URL, of which this is the scheme and the host:
-    /// `msauth://enroll`.
+    /// The page has used a special URL with this scheme and host: `msauth://enroll`.
     case specialURL(String)
     /// A second window shows a page of device management. `installsProfile`: it is to install a configuration profile.
     case secondWindowOpened(url: String, installsProfile: Bool)
@@ -45,13 +44,13 @@ public enum EnrollmentEvent: Equatable, Sendable {
     /// A redirect was received that does not belong to this sign-in, or came from another user of the machine. The
     /// sign-in keeps waiting.
     case redirectIgnored(reason: String)
-    /// The identity broker of the machine is asked for the tokens. It may show a window of its own.
+    /// Requesting the tokens from the identity broker of the machine, which may show a window of its own.
     case switchingToBroker
     /// The person has signed in. The tokens are next.
     case authorized
     /// The provider has issued the tokens, and they are verified.
     case finished
-    /// The EST service of the profile is asked for the client certificate. The sign-in is stored together with it.
+    /// Requesting the client certificate from the EST service of the profile. The sign-in is stored together with it.
     case certificateRequested(server: String)
     /// The sign-in has failed, and the provider has not revoked the tokens that it had issued, for this reason.
     case tokensNotRevoked(reason: String)

@@ -4,7 +4,7 @@ import CountersignOAuth
 import CountersignSignIn
 
 /// How an organisation's people sign in: a JSON document that it hands out, as `Documentation/profile.schema.json`
-/// describes it. Show the user what it will do before you follow it.
+/// describes it. Show the user its effects before you follow it.
 public struct EnrollmentProfile: Sendable {
     let profile: SignInProfile
 
@@ -24,8 +24,8 @@ public struct EnrollmentProfile: Sendable {
     /// wiped; nil for never.
     public var wipeAfterDays: Int? { profile.compliance?.wipeAfterDays.map { Int($0) } }
 
-    /// Reads a document that the program has, of at most 64 KiB. `source` says where it came from; the user sees it.
-    /// Throws ``ChallengeError`` with the code `profileFaulty`, and line and column in its text.
+    /// Reads a document that the program has, of at most 64 KiB. `source` names its origin to the user. Throws
+    /// ``ChallengeError`` with the code `profileFaulty`, and line and column in its text.
     public init(_ document: some Sequence<UInt8>, source: String) throws(ChallengeError) {
         do {
             self.init(try SignInProfile.parsed(Array(document), from: source), from: source)
@@ -54,10 +54,10 @@ public struct EnrollmentProfile: Sendable {
     /// The organisation's client identifier at the provider (RFC 6749 §2.2).
     public var clientID: String { profile.request.client.identifier }
 
-    /// The scopes that are asked for.
+    /// The scopes that a sign-in requests.
     public var scopes: [String] { profile.request.scopes }
 
-    /// The same profile, with more scopes to ask for. Throws ``ChallengeError`` with the code `profileFaulty` for a
+    /// The same profile, with more scopes to request. Throws ``ChallengeError`` with the code `profileFaulty` for a
     /// text that is not a scope (RFC 6749 §3.3).
     public func adding(scopes: [String]) throws(ChallengeError) -> EnrollmentProfile {
         do {
@@ -83,7 +83,7 @@ public struct EnrollmentProfile: Sendable {
     /// sign-in adds them to the list.
     public var sites: [String] { profile.sites }
 
-    /// The EST service that issues a client certificate after the sign-in; nil if there is none.
+    /// The EST service that issues a client certificate after the sign-in; nil without one.
     public var certificateService: CertificateServiceDescription? {
         profile.certificates.map { CertificateServiceDescription($0) }
     }
@@ -97,7 +97,7 @@ public struct EnrollmentProfile: Sendable {
 public struct CertificateServiceDescription: Equatable, Sendable {
     /// `https://host[:port][/label]`. The service gets the person's access token when it asks for one.
     public let server: String
-    /// The certification authorities that verify the service and what it issues, and nothing else.
+    /// The certification authorities that verify the service and its certificates, and nothing else.
     public let anchors: [X509Certificate]
     /// The sites that get the certificate when they ask for one, as the list of sites writes them. A sign-in adds them
     /// to the list.

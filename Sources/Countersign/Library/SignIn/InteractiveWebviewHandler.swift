@@ -33,9 +33,9 @@ public protocol InteractiveWebviewHandler: Sendable {
     func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool
 
     /// Lets the broker go on with the sign-in, and returns when it has the tokens. The window closes then. `proposed`
-    /// asks the broker of the machine, and is the default; it throws if there is none. If your program does not call
-    /// it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. After an error the
-    /// sign-in is repeated in the window, once; a cancellation ends it.
+    /// asks the broker of the machine, and is the default; it throws on a machine without a broker. If your program
+    /// does not call it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. After an error
+    /// the sign-in is repeated in the window, once; a cancellation ends it.
     func retryInBroker(
         for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
     ) async throws
@@ -48,7 +48,7 @@ public protocol InteractiveWebviewHandler: Sendable {
     ) async throws -> String
 
     /// The window's action for `url`. The page waits. `proposed` follows from the URL and the profile, and is the
-    /// default. Pages on hosts that the profile does not have are refused whatever this returns.
+    /// default. Pages on hosts that the profile does not name are always refused.
     func viewAction(
         forSpecialURL url: String, _ state: InteractiveWebviewState, proposed: WebviewAction
     ) -> WebviewAction
@@ -58,7 +58,7 @@ public protocol InteractiveWebviewHandler: Sendable {
     func responseReceived(_ headers: ResponseHeaders)
 
     /// Installs a configuration profile that a page has delivered, for the sign-in of this name, and returns a sentence
-    /// about it. `document` is as it was delivered, and not verified. By default, it is refused.
+    /// about it. `document` contains the bytes received, not yet verified. By default, it is refused.
     func installProfile(_ document: [UInt8], signIn: String) async throws -> String
 
     /// The window is about to close because the broker goes on. By default, nothing happens.
@@ -119,9 +119,9 @@ extension InteractiveWebviewHandler {
     public func dismissView() {}
 }
 
-/// What is known about a sign-in in the window when a special URL appears.
+/// The state of a sign-in in the window when a special URL appears.
 public struct InteractiveWebviewState: Equatable, Sendable {
-    /// How often a broker refresh token was asked for: at most twice.
+    /// The number of requests for a broker refresh token: at most two.
     public let brtAttemptCount: Int
     /// Whether one was obtained.
     public let brtAcquired: Bool
@@ -135,8 +135,8 @@ public struct ResponseHeaders: Equatable, Sendable {
     /// The names in lower case and the values, in order. Names may occur more than once.
     public let fields: [ResponseHeader]
 
-    /// The value of the only field with this name, in upper or lower case; nil if there is none, if it is empty, or if
-    /// there are several.
+    /// The value of the only field with this name, in upper or lower case; nil if it is missing, is empty, or occurs
+    /// more than once.
     public subscript(name: String) -> String? {
         let values = fields.filter { $0.name == name.lowercased() }.map(\.value)
         return values.count == 1 && !values[0].isEmpty ? values[0] : nil
@@ -151,7 +151,7 @@ public struct ResponseHeader: Equatable, Sendable {
     public let value: String
 }
 
-/// What the window has to do about a special URL. Later versions may add cases, so include a `default` in a `switch`.
+/// The window's action for a special URL. Later versions may add cases, so include a `default` in a `switch`.
 public enum WebviewAction: Equatable, Sendable {
     /// Nothing: the page stays.
     case noop

@@ -21,7 +21,7 @@ public struct PageCallback: Equatable, Sendable {
     public let origin: String
     /// Such as `NameCallback`.
     public let type: String
-    /// What the page expects.
+    /// The kind of answer that the page expects.
     public let kind: Kind
     /// The page's own words, which may be anything: show them as the page's.
     public let prompt: String

@@ -11,7 +11,7 @@ package import Logging
 public struct SignInWindows: Sendable {
     /// A running proxy for one window.
     package struct Proxy: Sendable {
-        /// What the window has to know.
+        /// The window's way to the proxy.
         package let door: EmbeddedAgent.Door
         /// Starts another proxy, which reports the responses to the pages of these origins.
         package let observing: @Sendable ([Origin], ResponseFeed) async throws -> SpecialURLSupport.Doors
@@ -42,6 +42,6 @@ public struct SignInWindows: Sendable {
     package init(start: @escaping Start) { self.init(Optional(start)) }
 
     /// The window connects to servers itself: no challenge of a listed site is answered, only the system's anchors
-    /// verify servers, and a page that manages the device is not told what the responses say.
+    /// verify servers, and device management does not see the responses to a page.
     public static let direct = SignInWindows(nil)
 }

@@ -14,9 +14,9 @@ import Synchronization
 
 /// The sign-ins of a home: signs the user in at OAuth 2.0 providers, and out again.
 ///
-/// What it stores, every process that uses the home sees: a ``ChallengeController`` and a `ChallengeProxy` answer the
-/// Bearer challenges of a sign-in's sites, `countersign status` lists it, and `countersign unenroll` ends it. All
-/// methods are thread-safe, and do their file operations on another thread.
+/// A stored sign-in takes effect in every process that uses the home: a ``ChallengeController`` and a `ChallengeProxy`
+/// answer the Bearer challenges of a sign-in's sites, `countersign status` lists it, and `countersign unenroll` ends
+/// it. All methods are thread-safe, and do their file operations on another thread.
 public final class SignIns: Sendable {
     let vault: HomeVault
     var home: Home { vault.home }
@@ -30,9 +30,9 @@ public final class SignIns: Sendable {
     /// The sign-ins of the home in the folder `home`; by default, of the home that the `countersign` command uses. The
     /// first sign-in creates the home and its vault if they do not exist.
     ///
-    /// `windows` is how the windows of ``SignInAgent/embedded`` reach servers. `passphrase` is called on another thread
-    /// when the vault is opened, if it requires a passphrase. Throws ``ChallengeError`` with the code `homeMissing` if
-    /// `home` is not a folder's URL, or there is no home folder of the user.
+    /// `windows` says how the windows of ``SignInAgent/embedded`` reach servers. `passphrase` is called on another
+    /// thread when the vault is opened, if it requires a passphrase. Throws ``ChallengeError`` with the code
+    /// `homeMissing` if `home` is not a folder's URL, or there is no home folder of the user.
     public init(
         home: URL? = nil, windows: SignInWindows = .direct, passphrase: (@Sendable () throws -> Password)? = nil
     ) throws(ChallengeError) {
@@ -52,7 +52,7 @@ public final class SignIns: Sendable {
     }
 
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
-    /// controller as soon as they are stored. `windows` is how the windows of ``SignInAgent/embedded`` reach servers.
+    /// controller as soon as they are stored. `windows` says how the windows of ``SignInAgent/embedded`` reach servers.
     public init(_ controller: ChallengeController, windows: SignInWindows = .direct) {
         self.windows = windows
         environment = ProcessInfo.processInfo.environment
@@ -101,9 +101,9 @@ public final class SignIns: Sendable {
         }
     }
 
-    /// Another sign-in in the place of `signIn`, for example with more scopes. Reads its profile again from where it
-    /// came. With more scopes, a valid certificate of the sign-in stays. Throws as ``profile(at:)`` and
-    /// ``enrollment(_:name:)`` do; a program that made the profile itself passes it to the latter.
+    /// A sign-in to replace `signIn`, for example with more scopes. Reads its profile again from its source. With more
+    /// scopes, a valid certificate of the sign-in stays. Throws as ``profile(at:)`` and ``enrollment(_:name:)`` do; a
+    /// program that made the profile itself passes it to the latter.
     public func enrollment(
         again signIn: StoredSignIn, addingScopes scopes: [String] = []
     ) async throws -> Enrollment {
@@ -173,8 +173,8 @@ public final class SignIns: Sendable {
         }
     }
 
-    /// Revokes the tokens of the sign-in at the provider (RFC 7009), and removes from the home what the sign-in
-    /// brought: the tokens and the sites, and nothing else.
+    /// Revokes the tokens of the sign-in at the provider (RFC 7009), and removes the sign-in's tokens and sites from
+    /// the home, and nothing else.
     ///
     /// They are removed even if the provider does not revoke the tokens; the result says why. Throws
     /// ``ChallengeError``: `signInMissing` if there is no sign-in of that name, and the codes of the home and the
@@ -207,8 +207,8 @@ public final class SignIns: Sendable {
 
     // MARK: Windows
 
-    /// What a window needs to sign the person in, or without `sharesSession` to show another page of the profile. The
-    /// vault must have been opened.
+    /// A window to sign the person in, or without `sharesSession` to show another page of the profile. The vault must
+    /// have been opened.
     func window(for plan: SignInPlan, sharesSession: Bool = true) async throws -> SignInWindow {
         let cookies = try await sharesSession ? cookies(of: plan.profile) : nil
         // WebKit sends no plain http through a proxy with a password.
@@ -247,7 +247,7 @@ public final class SignIns: Sendable {
     }
 }
 
-/// What a window has for one sign-in or one page.
+/// The proxy and the cookies of a window for one sign-in or one page.
 struct SignInWindow: Sendable {
     /// Nil if the window's connections are direct.
     let proxy: SignInWindows.Proxy?
@@ -256,7 +256,7 @@ struct SignInWindow: Sendable {
     /// What follows the end of the proxy.
     var ended: @Sendable () async -> Void = {}
 
-    /// Runs `body`, and closes what the window had.
+    /// Runs `body`, then stops the window's proxy.
     static func closing<Value>(_ window: SignInWindow?, _ body: () async throws -> Value) async throws -> Value {
         do {
             let value = try await body()

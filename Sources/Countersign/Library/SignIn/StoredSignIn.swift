@@ -9,7 +9,7 @@ public struct StoredSignIn: Equatable, Sendable {
     public let name: String
     /// The provider's issuer identifier, a URL.
     public let issuer: String
-    /// What the provider calls the person, for display; nil if it does not say.
+    /// The provider's name for the person, for display; nil if it gives none.
     public let account: String?
     /// The person's identifier at the provider, `sub`; nil if there is no ID token.
     public let subject: String?

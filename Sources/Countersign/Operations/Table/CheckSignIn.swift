@@ -5,8 +5,7 @@ import CountersignSignIn
 
 /// Throws if a sign-in may not have this name, its lines for the list of sites are faulty, or the vault cannot be
 /// written: a full disk is better noticed before a person has signed in. Returns the sign-in that would be replaced;
-/// nil if there is none. With `obtainsCertificate`, also throws if there is an identity of that name which is not the
-/// sign-in's.
+/// nil without one. With `obtainsCertificate`, also throws if an identity of that name is not the sign-in's.
 package struct CheckSignIn: VaultOperation {
     package static let name = "checkSignIn"
     private let name: String

@@ -19,7 +19,7 @@ package struct EnrollIdentity: VaultOperation {
 
     package enum Result: Codable, Sendable {
         case enrolled(RenewalOutcome)
-        /// The user has to choose anchors among what the EST server sends.
+        /// The user has to choose anchors from the certificates that the EST server sends.
         case needsAnchors(published: [Certificate], serverChain: [Certificate])
     }
 
@@ -74,7 +74,7 @@ package struct EnrollmentRequest: Equatable, Sendable, Codable {
     package var options: IdentityRenewal.Options
     /// The anchors of the server, DER; nil for the system's and those in `Certs/anchors`.
     package var serverAnchors: [Data]?
-    /// The user's choice among the CA certificates that the server had published; nil before it was asked for.
+    /// The user's choice of the CA certificates that the server had published; nil before that question.
     package var chosen: ChosenAnchors?
 
     package init(

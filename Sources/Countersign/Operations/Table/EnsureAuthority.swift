@@ -4,7 +4,7 @@ package import CountersignCertificates
 package import CountersignCryptography
 import FoundationEssentials
 
-/// Returns the root of the interception CA, which is created if there is none.
+/// Returns the root of the interception CA, and creates the CA if needed.
 package struct EnsureAuthority: VaultOperation {
     package static let name = "ensureAuthority"
 

@@ -31,7 +31,7 @@ package enum OperationTable {
     static func type(named name: String) -> (any VaultOperation.Type)? { byName[name] }
 }
 
-/// An operation of any type as it is sent: an object with its arguments under its name.
+/// The JSON form of an operation of any type: an object with its arguments under its name.
 struct SentOperation: Codable {
     let operation: any VaultOperation
 

@@ -2,8 +2,8 @@
 
 package import CountersignCryptography
 
-/// Asks the compliance service of a sign-in's profile to register, enrol and apply the policy. Pages are opened by
-/// whoever receives the progress, unless it is silent.
+/// Asks the compliance service of a sign-in's profile to register, enrol and apply the policy. The receiver of the
+/// progress opens pages, unless it is silent.
 package struct RemediateCompliance: VaultOperation {
     package static let name = "remediateCompliance"
     private let name: String

@@ -2,7 +2,7 @@
 
 package import CountersignCryptography
 
-/// Removes a configuration profile and what it has brought.
+/// Removes a configuration profile and the items that it has installed.
 package struct RemoveProfile: VaultOperation {
     package static let name = "removeProfile"
     private let identifier: String

@@ -19,7 +19,7 @@ package struct RunProxy: VaultOperation {
     }
 }
 
-/// What a proxy for one command could not answer, as sentences.
+/// The challenges that a proxy for one command could not answer, as sentences.
 package struct UnansweredReport: Equatable, Sendable, Codable {
     /// If the command succeeded.
     package let afterSuccess: [String]

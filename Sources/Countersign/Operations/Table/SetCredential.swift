@@ -4,7 +4,7 @@ import CountersignChallenges
 package import CountersignCryptography
 import CountersignVault
 
-/// Stores a user name and its password, which is the secret. Returns where they are blocked already.
+/// Stores a user name and its password, which is the secret. Returns the block if a site has already rejected them.
 package struct SetCredential: VaultOperation {
     package static let name = "setCredential"
     private let name: String

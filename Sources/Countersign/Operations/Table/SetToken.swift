@@ -4,7 +4,7 @@ import CountersignChallenges
 package import CountersignCryptography
 import CountersignVault
 
-/// Stores a bearer token, which is the secret. Returns where it is blocked already.
+/// Stores a bearer token, which is the secret. Returns the block if a site has already rejected it.
 package struct SetToken: VaultOperation {
     package static let name = "setToken"
     private let name: String

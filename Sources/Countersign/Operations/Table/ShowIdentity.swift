@@ -3,8 +3,8 @@
 package import CountersignCryptography
 import CountersignVault
 
-/// Returns the identity of that name, with the chain from the vault if it is enrolled, else from its file; nil if there
-/// is none.
+/// Returns the identity of that name, with the chain from the vault if it is enrolled, else from its file; nil without
+/// one.
 package struct ShowIdentity: VaultOperation {
     package static let name = "showIdentity"
     private let name: String

@@ -2,7 +2,7 @@
 
 package import CountersignCryptography
 
-/// As ``RemoveSignIn``, completed whatever happens.
+/// As ``RemoveSignIn``, but completed even after an interruption.
 package struct WipeSignIn: VaultOperation {
     package static let name = "wipe"
     private let name: String
