@@ -2,7 +2,7 @@
 
 import CountersignAddresses
 
-/// What one response offers, of that which the line permits.
+/// The permitted schemes of a site's line, and the strongest of them that one response offers.
 package struct OfferedSchemes: Equatable, Sendable {
     let strongest: AuthenticationScheme
     let permitted: [AuthenticationScheme]
@@ -13,9 +13,9 @@ package struct OfferedSchemes: Equatable, Sendable {
     }
 }
 
-/// The schemes with which origins and parent proxies have accepted an answer. One that has accepted a strong scheme and
-/// offers only weaker ones may be somebody else on the way, who wants the password (RFC 7616 §5.6 and §5.8). Nothing is
-/// sent then until the person permits it.
+/// The schemes with which origins and parent proxies have accepted an answer. A server that has accepted a strong
+/// scheme and now offers only weaker ones may be an attacker in between, who wants the password (RFC 7616 §5.6 and
+/// §5.8). Nothing is sent then until the person permits it.
 package struct AcceptedSchemes: Equatable, Sendable {
     package struct Entry: Equatable, Sendable {
         package var schemes: Set<AuthenticationScheme>

@@ -43,7 +43,7 @@ package protocol RequestSigner: AnyObject, Sendable {
     /// Whether the server has accepted a field that was sent before a challenge.
     var hasServed: Bool { get }
 
-    /// Whether the next field will be the first one that uses what the server announced last.
+    /// Whether the next field will be the first one that uses the server's latest announcement.
     var isRenewed: Bool { get }
 
     /// The field for `request`; nil if it depends on content that is not available.

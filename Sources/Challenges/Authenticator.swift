@@ -53,7 +53,7 @@ package protocol Authenticator: AnyObject, Sendable {
     var usesTicket: Bool { get }
     /// Whether answers over TLS are bound to the server's certificate (RFC 5929), which therefore must be known.
     var usesChannelBinding: Bool { get }
-    /// Whether answers contain the password as it is, for everybody who can read them.
+    /// Whether answers contain the password itself, readable for anyone who can read them.
     var sendsPassword: Bool { get }
     /// Whether answers are sent over TLS only, even if the site's line contains `plaintext=yes`.
     var requiresTLS: Bool { get }
@@ -73,11 +73,11 @@ package protocol Authenticator: AnyObject, Sendable {
     /// The realm that separates protection spaces; nil if the whole origin is one space.
     func realm(of challenge: Challenge) -> String?
 
-    /// The paths of `origin` for which an answer to `challenge` may be reused; empty if there are none.
-    /// `challengedTarget` is the target of the challenged request, in origin-form.
+    /// The paths of `origin` for which an answer to `challenge` may be reused; empty without any. `challengedTarget` is
+    /// the target of the challenged request, in origin-form.
     func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope]
 
-    /// The decision about the credential that answers `request`, before the breaker is asked.
+    /// The decision about the credential that answers `request`, before the breaker's decision.
     func proof<Proof>(for request: CredentialRequest, from source: some ProofSource<Proof>) -> Proof
 
     /// How the breaker knows the credential in `space`. Nil if no failure with it locks an account, so that the breaker
@@ -234,7 +234,7 @@ package enum AcceptanceVerdict: Sendable {
     case handBack(Refusal)
 }
 
-/// What may be sent before a challenge in a space where an answer was accepted.
+/// The answer that may be sent before a challenge in a space that has accepted an answer.
 package enum Preemption: Equatable, Sendable {
     /// Nothing.
     case none

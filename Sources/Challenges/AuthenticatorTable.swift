@@ -25,7 +25,7 @@ package final class AuthenticatorTable: Sendable {
         return offers
     }
 
-    /// The strongest of them, for a comparison with what the server has accepted before.
+    /// The strongest of them, for a comparison with the schemes that the server has accepted before.
     package func offered(in challenges: [Challenge], permitted: [AuthenticationScheme]) -> OfferedSchemes? {
         offers(in: challenges, permitted: permitted).first.map {
             OfferedSchemes(strongest: $0.authenticator.scheme, permitted: permitted)

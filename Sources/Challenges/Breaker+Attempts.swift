@@ -2,8 +2,8 @@
 
 extension Breaker.Result {
     /// The result of an answer whose response is incomplete or refused. `status` is that of its status-line, if it was
-    /// read: only one that challenges may be about the answer. Nobody knows what the server thought of it, and it must
-    /// not be sent again and again.
+    /// read: only a challenging status may be about the answer. The server's verdict on the answer is then unknown, and
+    /// the answer must not be repeated without limit.
     package static func unusableResponse(status: Int?, otherwise result: Self) -> Self {
         guard let status else { return result }
         return ChallengeSource.allCases.contains { $0.status == status } ? .unknown : .inconclusive
@@ -122,8 +122,8 @@ extension Breaker {
     }
 
     /// Ends an attempt that was not accepted. `body` returns whether it counts. Its second argument is false for an
-    /// answer that was sent together with others, before the first of them was known not to be accepted. What was in
-    /// flight together counts once in each space, and once for the account.
+    /// answer that was sent together with others, before the first of them was known not to be accepted. Answers in
+    /// flight together count once in each space, and once for the account.
     private mutating func count(
         _ key: Key, for request: RequestTag, _ owner: UInt64, at now: Int64,
         _ body: (inout SpaceRecord, Bool) -> Bool
@@ -135,7 +135,8 @@ extension Breaker {
             counts = body(&record, attempt != nil || record.unaccepted.count(at: now) == 0)
             if counts, record.rejection == nil { record.unaccepted.add(at: now) }
         }
-        // What needed no permission was sent before the first doubt, and casts none on what began after that.
+        // An answer that needed no permission was sent before the first doubt, and casts none on attempts that began
+        // later.
         if attempt != nil || accounts[key.account]?.isInDoubt(at: now) == false { accounts[key.account]?.doubt() }
         // The space may know already that the account is wrong. The directory counts another answer nevertheless.
         if counts || attempt != nil { accounts[key.account]?.addUnaccepted(attempt, at: now) }
@@ -169,8 +170,7 @@ extension Breaker {
         return true
     }
 
-    /// The processes of some attempts have ended without a result, so nobody knows what the origins thought of the
-    /// answers.
+    /// The processes of some attempts have ended without a result, so the origins' verdicts on the answers are unknown.
     package mutating func abandonAttempts(at now: Int64, isRunning: (UInt64) -> Bool) {
         for (account, record) in accounts {
             for (space, record) in record.spaces {
@@ -199,14 +199,14 @@ extension Breaker.AccountRecord {
         return begun
     }
 
-    /// Something casts doubt on the account, and on what is in flight now.
+    /// Something casts doubt on the account, and on the attempts in flight.
     fileprivate mutating func doubt() {
         provenAt = nil
         begunInDoubt = begun
     }
 
     /// A space has accepted the account after a challenge. `attempt` is nil if it needed no permission. Such an answer
-    /// was sent soon after a proof, and prolongs that. What was sent before an answer that was not accepted proves
+    /// was sent soon after a proof, and prolongs that. An attempt that began before an answer was not accepted proves
     /// nothing: the password may have changed in between.
     fileprivate mutating func accepted(_ attempt: Breaker.Pending?, at now: Int64) {
         guard let attempt else {
@@ -229,7 +229,7 @@ extension Breaker.AccountRecord {
 }
 
 extension Breaker.SpaceRecord {
-    /// Returns the attempt of `key`, which is no longer in progress; nil if there is none.
+    /// Returns the attempt of `key`, which is no longer in progress; nil without one.
     @discardableResult
     fileprivate mutating func end(
         _ key: Breaker.Key, _ owner: UInt64, _ request: Breaker.RequestTag

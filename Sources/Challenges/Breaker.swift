@@ -19,10 +19,10 @@
 //   5. In a space that has never accepted the account, a connection that ends without a response is a failure for a
 //      day. Two stop the account there, and in all other such spaces. Any answer lifts this.
 //   6. Every answer that is not accepted counts until the account is proven by an attempt that began later, but for a
-//      day at most: rule 4 or 5, and also if nobody knows what the origin thought of it, because the client gave up, a
-//      time limit passed, or the process ended. What was sent freely counts as one, because it was sent together. So
-//      does an attempt of more than 20 seconds that began before the latest answer that counts. A challenge to an
-//      answer that nobody asked for counts if nothing else does: the next answer, to that challenge, decides.
+//      day at most: rule 4 or 5, and also if the origin's verdict is unknown, because the client gave up, a time limit
+//      passed, or the process ended. Freely sent answers count as one, because they were sent together. So does an
+//      attempt of more than 20 seconds that began before the latest answer that counts. A challenge to an answer that
+//      nobody asked for counts if nothing else does: the next answer, to that challenge, decides.
 //   7. After two that count, the next attempt waits for half an hour, the following ones for an hour, two hours, and
 //      then four. Each space counts for itself, too, because another site may have a directory of its own; there, a
 //      request that the space has accepted before may be tried in between, unless its latest answer counts.
@@ -36,7 +36,7 @@
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
 /// other processes.
 package struct Breaker: Equatable, Sendable {
-    /// What a request may do.
+    /// Whether a request may be answered.
     package enum Decision: Equatable, Sendable {
         /// Answer, together with others: the account is proven.
         case free
@@ -96,7 +96,7 @@ package struct Breaker: Equatable, Sendable {
         case inconclusive
     }
 
-    /// What the end of an attempt means.
+    /// The meaning of the end of an attempt.
     package enum Finding: Equatable, Sendable {
         /// Nothing that needs to be reported.
         case unremarkable
@@ -252,7 +252,7 @@ package struct Breaker: Equatable, Sendable {
     }
 
     /// The reason that no new request may be answered with the account for a while, in the space or in another of the
-    /// same site and scheme that has not accepted it; nil if there is none.
+    /// same site and scheme that has not accepted it; nil without such a reason.
     package func pause(of key: Key, at now: Int64) -> Refusal? {
         guard let account = accounts[key.account] else { return nil }
         let waiting = account.spaces.filter { space, record in

@@ -68,7 +68,7 @@ extension Breaker {
     package struct RequestTag: Hashable, Sendable {
         /// The beginning of the SHA-256 of the method and the path.
         package let path: UInt64
-        /// The same with the query; ``path`` if there is none.
+        /// The same with the query; without a query, ``path``.
         package let whole: UInt64
 
         package init(path: UInt64, whole: UInt64) {

@@ -85,7 +85,7 @@ extension Breaker {
         }
     }
 
-    /// What is known about an account in one protection space. Times are in seconds since 1970.
+    /// The record of an account in one protection space. Times are in seconds since 1970.
     package struct SpaceRecord: Equatable, Sendable {
         package var rejection: Rejection?
         /// When the space last accepted the account; nil if it never did.
@@ -145,7 +145,7 @@ extension Breaker {
         func pause(at now: Int64) -> Int64 { unaccepted.pause(at: now) }
     }
 
-    /// What is known about an account.
+    /// The record of an account.
     package struct AccountRecord: Equatable, Sendable {
         /// The name of its credential, for display.
         package var name: String
@@ -229,8 +229,8 @@ extension Breaker {
             return waitedFor > 0 && failures + waitedFor + (areSlow ? 1 : 0) >= Breaker.limit
         }
 
-        /// Whether other processes need not know the difference between the records, of which at most that of `space`
-        /// has changed.
+        /// Whether other processes can ignore the difference between the account records, in which at most the record
+        /// of `space` has changed.
         package func isEqualForOthers(to other: AccountRecord?, in space: AuthenticationSpace) -> Bool {
             let failed = (
                 other?.carriedFailures ?? 0, other?.unaccepted ?? UnacceptedAnswers(), other?.begunInDoubt ?? 0

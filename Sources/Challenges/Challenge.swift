@@ -48,7 +48,7 @@ package struct Challenge: Equatable, Sendable {
     /// The same value as the origin wrote it.
     package func octets(_ name: String) -> [UInt8]? { find(name)?.octets }
 
-    /// The same challenge, of which something may be missing.
+    /// The same challenge, marked as possibly incomplete.
     func cut() -> Challenge { Challenge(scheme: scheme, token68: token68, parameters: parameters, isCut: true) }
 
     private func find(_ name: String) -> AuthParameter? {

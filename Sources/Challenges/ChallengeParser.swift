@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Parses `WWW-Authenticate` and `Proxy-Authenticate` fields (RFC 9110 §11.6.1), also with the mistakes that browsers
-/// and curl read over. A fault costs what comes after it in the same field line, and nothing else: a challenge is read
-/// up to the fault, and every line on its own (§5.3).
+/// Parses `WWW-Authenticate` and `Proxy-Authenticate` fields (RFC 9110 §11.6.1), including the mistakes that browsers
+/// and curl tolerate. A fault invalidates only the rest of its field line: a challenge is read up to the fault, and
+/// each line on its own (§5.3).
 ///
 /// Read in spite of the grammar:
 /// - a tab or a comma between the scheme and its parameters
@@ -198,7 +198,7 @@ private struct FieldReader {
         return token68
     }
 
-    /// `token / quoted-string`, and what stands for them. Nil after a fault.
+    /// `token / quoted-string`, and the tolerated substitutes. Nil after a fault.
     private mutating func takeValue() -> [UInt8]? {
         next == .quote ? takeQuotedString() : takeUnquoted()
     }
@@ -258,7 +258,7 @@ private struct FieldReader {
 
     // MARK: Faults
 
-    /// Reports what is wrong here, and leaves the rest of the field unread.
+    /// Reports a fault here, and leaves the rest of the field unread.
     private mutating func stop(_ what: String) {
         report(what, at: index)
         index = bytes.count

@@ -11,7 +11,7 @@ package struct CredentialRequest: Equatable, Sendable {
     /// The answer that was sent before a challenge, and to which the server replied with this one. It counts until an
     /// answer is accepted: ``Breaker/Result/challengedUnasked``.
     package let refused: AcceptedAnswer?
-    /// What the server offers with the challenge; nil without one.
+    /// The schemes that the server offers with the challenge; nil without one.
     package let offered: OfferedSchemes?
 
     package init(
@@ -25,7 +25,7 @@ package struct CredentialRequest: Equatable, Sendable {
         self.offered = offered
     }
 
-    /// What the breaker is told besides does not make another question.
+    /// Ignores the fields that are for the breaker only.
     package static func == (left: Self, right: Self) -> Bool {
         left.offer == right.offer && left.space == right.space
             && left.previousFailureCount == right.previousFailureCount

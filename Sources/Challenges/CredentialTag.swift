@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 /// Identifies a user name and password, or a token, without revealing them: a keyed MAC. Two credentials with the same
-/// user name and password, or the same token, have the same tag, whatever their names and sources are.
+/// user name and password, or the same token, have the same tag, regardless of their names and sources.
 package struct CredentialTag: Hashable, Sendable {
     /// The number of bytes of ``bytes``.
     package static let length = 16

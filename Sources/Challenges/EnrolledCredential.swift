@@ -117,7 +117,7 @@ final class DerivedSecrets: Sendable, Equatable {
         }
     }
 
-    /// What was computed is no part of a credential's value.
+    /// Derived secrets are not part of a credential's value.
     static func == (left: DerivedSecrets, right: DerivedSecrets) -> Bool { true }
 }
 
@@ -127,7 +127,7 @@ package enum EnrolledCredential: Equatable, Sendable {
     case password(PasswordCredential)
     case token(TokenCredential)
     case identity(named: String)
-    /// A certificate of this device that signs, or the statement that there is none.
+    /// A certificate of this device that signs, or the statement that the device has none.
     case device(DeviceCredential)
     /// The user's own Kerberos ticket. Nothing is enrolled for it, and no server can lock an account because of it.
     case ticket

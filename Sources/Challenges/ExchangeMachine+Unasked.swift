@@ -118,9 +118,9 @@ extension ExchangeMachine {
 
     // MARK: What may be sent the next time
 
-    /// What may be sent before a challenge after `answer` was accepted. A server that refused an answer at the first
-    /// time that it was sent before a challenge wants a challenge for every request. So none is sent before one until
-    /// the server itself announces what it will accept next (`nextnonce`, RFC 7616 §3.5).
+    /// The answer that may be sent before a challenge once `answer` was accepted. A server that refused the first
+    /// answer sent before a challenge wants to challenge every request. So no answer is sent before a challenge until
+    /// the server itself announces the nonce that it will accept next (`nextnonce`, RFC 7616 §3.5).
     func preemption(after answer: Answer, _ pending: PendingAnswer) -> Preemption {
         let preemption = pending.offer.authenticator.preemption(after: answer)
         guard case .answer(.perRequest(let signer)) = preemption, !signer.isRenewed else { return preemption }

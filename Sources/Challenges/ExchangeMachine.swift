@@ -42,9 +42,9 @@
 //   6. A dialogue that binds its connection stays on it (RFC 4559 §6); if the connection is lost, it restarts once. A
 //      request whose opening was ignored leaves it if the connection ends.
 //   7. A challenge that cannot be answered is delivered unchanged.
-//   8. A request with content waits for its own challenge before a dialogue is opened: whoever does not challenge would
-//      act on the opening, which has no content, and then on the request.
-//   9. A server need not prove that it knows the secret. A proof that is absent or cannot be read is no wrong proof.
+//   8. A request with content waits for its own challenge before a dialogue is opened: a server that does not challenge
+//      would act on the opening, which has no content, and then on the request.
+//   9. A server need not prove that it knows the secret. An absent or unreadable proof is not a wrong proof.
 
 /// The exchange of one request with a server that may challenge it. Each event returns one action, which can be
 /// compared.
@@ -146,7 +146,7 @@ package struct ExchangeMachine: Sendable {
         shared = SharedContext(context)
     }
 
-    /// Why a stronger scheme that the server offers was not answered; nil if there was none.
+    /// Why a stronger scheme that the server offers was not answered; nil without one.
     package var reasonForWeaker: String? {
         localFailures.isEmpty ? nil : Refusal.joined(localFailures).text
     }
@@ -214,7 +214,7 @@ package struct ExchangeMachine: Sendable {
 
     /// Whether a response with another status than that of the source may be a challenge now: it is about the request
     /// as the client sent it, or about an answer of a scheme that challenges with this status. An answer of another
-    /// scheme has been accepted, whatever the server wants besides.
+    /// scheme has been accepted, even if the server requires something else in addition.
     private func expectsChallenge(withStatus status: Int) -> Bool {
         switch state {
         case .awaitingChallenge: true

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All that can prove something at one site: what is enrolled for it, the user's tickets, and the certificates of this
-/// device. A scheme takes from it what it needs (``Authenticator/proof(for:from:)``).
+/// All the proofs that can answer one site: the enrolled credential, the user's tickets, and the certificates of this
+/// device. A scheme takes its own from them (``Authenticator/proof(for:from:)``).
 package protocol ProofSource<Proof> {
-    /// A decision about a credential, or nil where somebody else decides.
+    /// A decision about a credential; nil if the caller decides elsewhere.
     associatedtype Proof
 
     /// The password or token for `space`.
@@ -14,12 +14,12 @@ package protocol ProofSource<Proof> {
     func device(for challenge: Challenge) -> Proof
 }
 
-/// How to find out whether there is another proof than the one that the breaker refuses: nobody enrols it, so that it
-/// may have changed unnoticed.
+/// A check for a newer proof than the one that the breaker refuses. Such a proof is not enrolled, so it may have
+/// changed unnoticed.
 package struct SecondLook: Sendable {
-    /// Begins to look. The closure calls its argument once, on any thread.
+    /// Begins the check. The closure calls its argument once, on any thread.
     package let start: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
-    /// Why the challenge is handed back if there is none.
+    /// Why the challenge is handed back if the proof is unchanged.
     package let unchanged: Refusal
 
     package init(unchanged: Refusal, start: @escaping @Sendable (_ done: @escaping @Sendable () -> Void) -> Void) {

@@ -2,10 +2,10 @@
 
 import CountersignCryptography
 
-/// What a person can do so that a challenge is answered. Messages print it as a sentence with its command; the library
-/// has a value of its own for each, so that a program can offer a button.
+/// An action with which a person can have a challenge answered. Messages print it as a sentence with its command; the
+/// library has a value of its own for each, so that a program can offer a button.
 package enum Remedy: Hashable, Sendable {
-    /// What to change in the line of a site.
+    /// The change to the line of a site.
     package enum LineChange: Hashable, Sendable {
         /// Add `plaintext=yes`.
         case permitPlaintext
@@ -19,7 +19,7 @@ package enum Remedy: Hashable, Sendable {
         case nameCredential(EnrolledCredential.Kind)
     }
 
-    /// What a credential consists of.
+    /// The kind of a credential, with its user name.
     package enum Contents: Hashable, Sendable {
         /// Nil if the user name is not known.
         case password(user: String?)
@@ -29,7 +29,7 @@ package enum Remedy: Hashable, Sendable {
         case keys(principal: String)
     }
 
-    /// Add a line to the list: what it consists of, such as `http://printer.example plaintext=yes`.
+    /// Add a line with this content to the list, such as `http://printer.example plaintext=yes`.
     case addSite(String)
     /// `line` is the place of the site's line: `AllowedSites/work.sites:3`.
     case changeLine(LineChange, line: String)
@@ -67,8 +67,8 @@ extension Remedy {
     /// The name that a credential has if none is given.
     package static let assumedName = "enrollment"
 
-    /// The command that does it, with its arguments; nil if there is none. Words in capitals stand for what only the
-    /// person knows.
+    /// The command for it, with its arguments; nil without one. Words in capitals stand for values that only the person
+    /// knows.
     package var command: String? {
         switch self {
         case .addSite(let line): "countersign sites add \(line)"
@@ -96,7 +96,7 @@ extension Remedy {
         }
     }
 
-    /// The command between backquotes and what it does, or what else helps. Without a full stop.
+    /// The command between backquotes and its effect, or another remedy. Without a full stop.
     package var sentence: String {
         let command = command.map { "`\($0)`" } ?? ""
         return switch self {
@@ -119,7 +119,7 @@ extension Remedy {
         }
     }
 
-    /// The sentences of several, of which each helps.
+    /// The sentences of several alternatives.
     package static func sentence(_ remedies: [Remedy]) -> String? {
         remedies.isEmpty ? nil : remedies.map(\.sentence).joined(separator: ", or ")
     }

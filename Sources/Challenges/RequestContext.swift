@@ -28,8 +28,8 @@ package struct RequestContext: Sendable {
     /// verification failed.
     package var originTrusted: Bool
     package var hasBody: Bool
-    /// The answer that was accepted for earlier requests to this path of this origin with this credential. Nil if there
-    /// is none, or if the site's line contains `preempt=no`.
+    /// The answer that was accepted for earlier requests to this path of this origin with this credential. Nil without
+    /// one, or if the site's line contains `preempt=no`.
     package var accepted: AcceptedAnswer?
     /// The domain for a user name without one (`ACME\jdoe`).
     package var domain: String?
@@ -87,7 +87,7 @@ package struct RequestContext: Sendable {
         origin.scheme == .http && !plaintextPermitted ? .no(.plaintext) : nil
     }
 
-    /// The failed check, if the scheme is not answered without TLS, and there is none; otherwise nil.
+    /// The failed check, if the scheme requires TLS and the connection has none; otherwise nil.
     package func transportRefusal(of authenticator: any Authenticator) -> ThreeChecks.Check? {
         let name = authenticator.name
         if isPlaintextParent, !plaintextPermitted, !authenticator.usesTicket {
@@ -98,9 +98,9 @@ package struct RequestContext: Sendable {
         return authenticator.requiresTLS ? .no(Refusal(.requiresTLS, "\(name) is answered over https only")) : nil
     }
 
-    /// Those of `offers`, strongest first, that may be answered. Over http, anybody on the way can make the stronger
-    /// ones fail, or damage their challenges. So a password is sent as it is in place of one only if the site's line
-    /// names its scheme.
+    /// Those of `offers`, strongest first, that may be answered. Over http, anyone on the network path can make the
+    /// stronger ones fail, or damage their challenges. So a password is sent in cleartext in place of one only if the
+    /// site's line names its scheme.
     func withoutFallback(_ offers: [Offer], in challenges: [Challenge]) -> [Offer] {
         guard origin.scheme == .http, !namesSchemes else { return offers }
         let others = offers.filter { !$0.authenticator.sendsPassword }

@@ -39,8 +39,9 @@ package final class BearerAuthenticator: Authenticator {
         return token
     }
 
-    /// Only a challenge without an error, or one that says so, is about the token itself (§3.1). What another code
-    /// requires, such as other claims or a stronger sign-in (RFC 9470), is none of the token's faults.
+    /// Only a challenge without an error, or with the error `invalid_token`, rejects the token itself (§3.1). Other
+    /// codes require something else, such as other claims or a stronger sign-in (RFC 9470), and do not count against
+    /// the token.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         let challenges = repeated.challenges.filter { $0.isOf(schemeName) }
         let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first

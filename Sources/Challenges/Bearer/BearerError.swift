@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a resource server says about a request that carried a token (RFC 6750 §3 and §3.1).
+/// The error that a resource server reports for a request with a token (RFC 6750 §3 and §3.1).
 package enum BearerError: Equatable, Sendable {
     /// `invalid_request`: says nothing about the token.
     case invalidRequest
@@ -54,8 +54,8 @@ package enum BearerError: Equatable, Sendable {
         return challenge?.parameter("resource_metadata")
     }
 
-    /// The `scope` parameter, without what is longer than ``scopeBytes``. Nil if it has none, or other characters than
-    /// RFC 6749 §3.3 permits: `%x21 / %x23-5B / %x5D-7E`, and spaces in between.
+    /// The `scope` parameter, shortened to ``scopeBytes``. Nil if it has none, or other characters than RFC 6749 §3.3
+    /// permits: `%x21 / %x23-5B / %x5D-7E`, and spaces in between.
     private static func scope(of challenge: Challenge) -> String? {
         guard let scope = challenge.parameter("scope"), !scope.isEmpty,
             scope.utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })

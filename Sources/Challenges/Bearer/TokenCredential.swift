@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// A bearer token (RFC 6750): a secret that is sent as it is, without a user name.
+/// A bearer token (RFC 6750): a secret that is sent unchanged, without a user name.
 package struct TokenCredential: Equatable, Sendable {
     /// The name under which it was enrolled: `enrollment` unless the user chose another.
     package let name: String

@@ -5,12 +5,12 @@ import CountersignCryptography
 
 // Digest
 //
-//   DigestChallenge       what the server asks for
+//   DigestChallenge       a challenge of the server
 //   DigestAlgorithm       MD5, SHA-256 and SHA-512-256, each also per session
 //   DigestSecret          H(user:realm:password): enough to answer, and as secret as the password in this realm
 //   DigestSigner          the nonce and its count, which concurrent requests share
 //   DigestNonce           the texts that requests with one nonce share, and the field of each request
-//   DigestAuthenticator   plugs it in: which challenges, how far an answer reaches, what a repeated challenge means
+//   DigestAuthenticator   plugs it in: which challenges, the scope of an answer, the verdict on a repeated challenge
 
 /// Digest with one hash function (RFC 7616, and servers of RFC 2617 and RFC 2069).
 package final class DigestAuthenticator: Authenticator {
@@ -56,9 +56,9 @@ package final class DigestAuthenticator: Authenticator {
         return String(String.UnicodeScalarView(scalars))
     }
 
-    /// What `domain` lists of this origin, and all below it; without `domain`, the whole origin (§3.3). No other origin
-    /// receives an answer before it challenges. If `domain` may have been cut off, only what is beside the challenged
-    /// target.
+    /// The paths of this origin that `domain` lists, and all below them; without `domain`, the whole origin (§3.3). No
+    /// other origin receives an answer before it challenges. If `domain` may have been cut off, only the paths beside
+    /// the challenged target.
     package func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope] {
         guard !challenge.isCut else { return PathScope(challengedPath: challengedTarget).map { [$0] } ?? [] }
         let uris = (challenge.parameter("domain") ?? "").split(separator: " ").map(String.init)

@@ -4,7 +4,7 @@ import CountersignCryptography
 
 /// A Digest challenge (RFC 7616 §3.3), or one of RFC 2617 or RFC 2069.
 struct DigestChallenge: Equatable, Sendable {
-    /// `qop`: what the digest covers.
+    /// `qop`: the parts of the request that the digest covers.
     enum Protection: String, Sendable {
         /// Method and target.
         case request = "auth"
@@ -12,7 +12,7 @@ struct DigestChallenge: Equatable, Sendable {
         case content = "auth-int"
     }
 
-    /// As octets, because they are hashed and sent back as they came.
+    /// As octets, because they are hashed and sent back unchanged.
     let realm: [UInt8]
     let nonce: [UInt8]
     let opaque: [UInt8]?
@@ -30,7 +30,8 @@ struct DigestChallenge: Equatable, Sendable {
     var statesCharset: Bool { charset != nil }
 
     /// Nil if a required parameter is missing, or if the server requires an algorithm or a protection that is unknown.
-    /// Also nil for a challenge that is cut before both, because the default would be weaker than what was cut off.
+    /// Also nil for a challenge that is cut before both, because the default would be weaker than the part that was cut
+    /// off.
     init?(_ challenge: Challenge) {
         guard challenge.isOf(DigestAuthenticator.word), let realm = challenge.octets("realm"),
             let nonce = challenge.octets("nonce"), let algorithm = DigestAlgorithm(challenge),
@@ -43,7 +44,7 @@ struct DigestChallenge: Equatable, Sendable {
         case let words? where words.contains(Protection.content.rawValue): protection = .content
         case .some: return nil
         }
-        // A caller that decodes fields itself has replaced octets, which could not be sent back as they came.
+        // A caller that decodes fields itself has replaced octets, which could not be sent back unchanged.
         guard !["realm", "nonce", "opaque"].contains(where: { challenge.parameter($0)?.contains("\u{FFFD}") == true })
         else { return nil }
         // The session's secret contains the client's nonce, which the server learns only together with a protection.

@@ -2,8 +2,8 @@
 
 import CountersignCryptography
 
-/// A user's secret in one realm: H(user:realm:password) (RFC 7616 §3.4.2). Whoever has it can answer every challenge of
-/// the realm.
+/// A user's secret in one realm: H(user:realm:password) (RFC 7616 §3.4.2). Anyone who has it can answer every challenge
+/// of the realm.
 final class DigestSecret: Sendable {
     /// In hexadecimal digits.
     let digits: Secret

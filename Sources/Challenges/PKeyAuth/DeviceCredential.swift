@@ -25,9 +25,9 @@ package struct DeviceCertificate: Sendable, Equatable {
     package static func == (left: Self, right: Self) -> Bool { left.der == right.der }
 }
 
-/// What a device proves itself with: a certificate and its key, or the statement that there is none.
+/// A device's proof of its identity: a certificate and its key, or the statement that it has none.
 package struct DeviceCredential: Sendable, Equatable {
-    /// The identity's name, for display; `no certificate` if there is none.
+    /// The identity's name, for display; `no certificate` without one.
     package let name: String
     package let certificate: DeviceCertificate?
 

@@ -3,10 +3,10 @@
 import CountersignAddresses
 import CountersignCryptography
 
-/// PKeyAuth, with which Microsoft's sign-in servers ask a device for its certificate where TLS cannot: the device signs
-/// a nonce. MS-PKAP describes it for redirects to `urn:http-auth:PKeyAuth`; as a challenge, it is what the open-source
-/// clients of Microsoft for iOS and Android answer. It proves the device and not a person, so that nothing is locked by
-/// a failure.
+/// PKeyAuth, with which Microsoft's sign-in servers ask a device for its certificate if TLS cannot: the device signs a
+/// nonce. MS-PKAP describes it for redirects to `urn:http-auth:PKeyAuth`; the challenge form is the one that
+/// Microsoft's open-source clients for iOS and Android answer. It proves the device and not a person, so a failure
+/// locks no account.
 ///
 /// Over TLS only. A server that knows clients by the request field `x-ms-PKeyAuth: 1.0` challenges with status 401 or
 /// 400.

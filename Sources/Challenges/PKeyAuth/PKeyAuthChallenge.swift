@@ -78,7 +78,7 @@ package struct PKeyAuthChallenge: Sendable, Equatable {
             })
     }
 
-    /// Percent-encoding is removed; what is not percent-encoded stays.
+    /// Removes percent-encoding; the rest stays unchanged.
     static func decoded(_ text: String) -> String {
         let bytes = Array(text.utf8)
         var decoded: [UInt8] = []

@@ -117,8 +117,9 @@ struct ExecCommand: AsyncParsableCommand {
         throw ExitCode(status)
     }
 
-    /// A proxy in the home's running server if that has the vault open, so that nobody is asked for the passphrase. It
-    /// neither writes an access log nor admits other users, and a stranger's name does not lead it to this machine.
+    /// A proxy in the home's running server if that has the vault open, so that the passphrase is not needed. It
+    /// neither writes an access log nor admits other users, and refuses names of other owners that lead to this
+    /// machine.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
             allowedUsers.allowUser.isEmpty, !localNames.allowLocal,

@@ -11,7 +11,7 @@ struct ListOptions: ParsableArguments {
     @Flag(help: "Leave out the header row.")
     var noHeader = false
 
-    /// Writes the rows under their header; nothing if there are none.
+    /// Writes the rows under their header; without rows, nothing.
     func show(_ header: [String], _ rows: [[String]]) {
         guard !rows.isEmpty else { return }
         Console.result(TextTable(rows: (noHeader ? [] : [header]) + rows).text)

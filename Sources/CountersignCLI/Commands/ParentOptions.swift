@@ -10,7 +10,7 @@ import FoundationEssentials
 import Glibc
 import Logging
 
-/// `--parent` and `--no-proxy`, for commands that run a proxy or say where it goes.
+/// `--parent` and `--no-proxy`, for commands that run a proxy or print its routes.
 struct ParentOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -33,7 +33,7 @@ struct ParentOptions: ParsableArguments {
         try Self.finder(home, parent, noProxy, ProcessInfo.processInfo.environment)
     }
 
-    /// The hops for a URL by these options; if there are none, those of the home's running server. Throws
+    /// The hops for a URL by these options; without options, those of the home's running server. Throws
     /// ``ParentsError``.
     func route(to url: String, _ home: Home) throws -> [RouteHop] {
         if !isGiven, let route = try RouteHop.all(to: url, byServerOf: home) { return route }
@@ -55,7 +55,7 @@ struct ParentOptions: ParsableArguments {
         return finder
     }
 
-    /// Makes the requests of a command without these options go where the variables say. They are read when there is a
+    /// Routes the requests of a command without these options by the environment variables, which are read at the first
     /// request.
     static func useVariables(_ environment: [String: String], _ home: Home) {
         guard environment["COUNTERSIGN_PARENT"]?.isEmpty == false else { return }
@@ -87,7 +87,7 @@ struct ParentOptions: ParsableArguments {
         ControlRoutes.relay = ParentRelay(keeper, logger: logger)
     }
 
-    /// The proxies that are set on the desktop; empty if there are none.
+    /// The proxies in the desktop's settings; empty without any.
     private static func desktopSettings() -> String {
         guard let pipe = popen("timeout 5 \(DesktopProxies.command) 2>/dev/null", "re") else { return "" }
         defer { pclose(pipe) }

@@ -22,7 +22,7 @@ struct HomeOption: ParsableArguments {
         return home
     }
 
-    /// The home of a command that creates it if there is none, which is reported if `--home` names it.
+    /// The home of a command that creates a missing one. Reports the creation if `--home` names the home.
     func locatedOrNew() throws -> Home {
         let home = try place()
         if try !home.exists(), self.home != nil {

@@ -166,7 +166,7 @@ struct VaultCommand: ParsableCommand {
         let server: ControlReply?
         /// Why it cannot be opened; nil if it can be, or if that needs a passphrase.
         let fault: String?
-        /// Nil if there are none.
+        /// Nil without any.
         let blocked: [BlockedCredential]?
 
         private enum CodingKeys: String, CodingKey {

@@ -20,11 +20,11 @@ struct NextStep {
         return Remedy.sentence(explanation.remedies)
     }
 
-    /// `failed` is what was not answered.
+    /// `failed` is the site that was not answered.
     func sentence(_ failed: UnansweredSites.Site?, isTunnel: Bool, _ unanswered: UnansweredSites) -> String {
         if let library = response.missingLibrary { return library.hint }
         let obstacle = unanswered.obstacle(to: url.origin)
-        // Nobody has seen what a site in a tunnel said, except that it was a 401.
+        // The content of a tunnel is opaque: of a response, only the client knows that it was a 401.
         if let failed, failed.origin.scheme == .proxy || !isTunnel || response.status == 401 {
             return failed.remedy ?? "nothing that countersign can do: \(failed.reason)"
         }

@@ -5,7 +5,7 @@ import CountersignSignIn
 
 /// Asks the person at the terminal the questions of a page's message.
 enum PageAnswers {
-    /// How often a question is asked whose answers cannot be used.
+    /// How often to ask a question after unusable answers.
     private static let attempts = 3
 
     /// The answer for the page; nil if the person cancels, or there is no terminal.
@@ -60,7 +60,7 @@ enum PageAnswers {
         }
     }
 
-    /// What the terminal shows, the prompt last. The page's texts are never at the beginning of a line, so that they
+    /// The lines for the terminal, the prompt last. The page's texts are never at the beginning of a line, so that they
     /// cannot look like a question of this program or of another one.
     static func lines(_ question: PageQuestions.Question, of origin: String) -> [String] {
         let mark = "[\(origin)] \(PageText.printable(question.type)): "

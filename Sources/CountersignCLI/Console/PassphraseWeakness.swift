@@ -2,8 +2,8 @@
 
 import CountersignCryptography
 
-/// Why a passphrase is easy to guess. Whoever copies the vault can try passphrases as fast as scrypt permits, a few per
-/// second on each processor.
+/// Why a passphrase is easy to guess. An attacker with a copy of the vault can try passphrases as fast as scrypt
+/// permits, a few per second on each processor.
 struct PassphraseWeakness: Equatable {
     let reason: String
 

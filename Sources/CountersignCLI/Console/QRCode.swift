@@ -5,8 +5,8 @@ import Glibc
 
 /// A QR code (ISO/IEC 18004) as text for a terminal.
 struct QRCode {
-    /// Lines of half blocks, two rows of modules each, with the quiet zone. Black on white, whatever the terminal's
-    /// colours are.
+    /// Lines of half blocks, two rows of modules each, with the quiet zone. Black on white, regardless of the
+    /// terminal's colours.
     let lines: [String]
     /// How many columns a line takes.
     let columns: Int

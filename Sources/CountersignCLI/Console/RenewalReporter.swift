@@ -34,7 +34,7 @@ final class RenewalReporter: Sendable {
             if isTerminal { count(down: until, server) }
         case .pageToOpen(let url): Console.log("info", "open this page: \(url)")
         case .attributesNotRead, .attributesNotSupplied, .notVerified, .fileNotWritten:
-            // A server that defers its decision is asked for its attributes at each poll.
+            // Each poll of a server that defers its decision requests its attributes again.
             let isNew = warnings.withLock { warnings in progress.warning.map { warnings.insert($0).inserted } ?? false }
             if isNew, let warning = progress.warning { Console.warning(warning) }
         }

@@ -38,7 +38,7 @@ struct SecretInput {
         return secret
     }
 
-    /// Whether a person can be asked again after a wrong entry.
+    /// Whether a person can try again after a wrong entry.
     var canAskAgain: Bool { !isStandardInput && Confirmation.hasTerminal }
 
     /// Says that the entry was wrong, and reads another.
@@ -49,8 +49,8 @@ struct SecretInput {
     /// The lines that were read ahead.
     private static let ahead = Mutex<[Secret]>([])
 
-    /// Whether standard input has two lines or more, none of which has been used yet. Reads the first two; waits for
-    /// the second one or the end of the input.
+    /// Whether standard input has two or more unused lines. Reads the first two; waits for the second one or the end of
+    /// the input.
     static func hasSecondLine() throws -> Bool {
         var lines: [Secret] = []
         while lines.count < 2, let line = try line() { lines.append(line) }

@@ -67,7 +67,7 @@ struct Terminal: ~Copyable {
         var byte: UInt8 = 0
         while answer.count < 64 {
             guard waits(isAbandoned) else {
-                // What was typed of an answer is not for the next program that reads the terminal.
+                // Discards a partial answer, so that the next program that reads the terminal does not receive it.
                 tcflush(descriptor, TCIFLUSH)
                 Console.write("\n", to: descriptor)
                 return nil

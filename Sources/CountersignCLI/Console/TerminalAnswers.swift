@@ -49,7 +49,7 @@ final class TerminalAnswers: Sendable {
         if isHidden {
             var hidden = before
             hidden.c_lflag &= ~tcflag_t(ECHO)
-            // What was typed before the question is not its answer.
+            // Input from before the question is not its answer.
             tcsetattr(descriptor, TCSAFLUSH, &hidden)
         }
         await show(prompt)

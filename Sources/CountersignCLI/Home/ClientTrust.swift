@@ -35,7 +35,7 @@ struct ClientTrust {
             files: try files.write(proxy: proxy, bundlePath: bundle, inherited: inherited), inherited: inherited)
     }
 
-    /// The files of the clients of one proxy, of which `name` is the name.
+    /// The files for the clients of the proxy with this name.
     func files(named name: String) throws -> ClientFiles {
         try home.prepare()
         return ClientFiles(home: Home(path: try absolute(home.path)), name: name)

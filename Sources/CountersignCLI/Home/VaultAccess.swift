@@ -81,9 +81,9 @@ struct VaultAccess {
         return try open()
     }
 
-    /// The vault as ``VaultOperation``s reach it: through the home's running server if it has the vault open, so that
-    /// nobody is asked for the passphrase; otherwise opened by this process, or created if the home has none and
-    /// `creates` is set. A vault with a key file is opened by this process.
+    /// The vault for ``VaultOperation``s: through the home's running server if it has the vault open, so that the
+    /// passphrase is not needed; otherwise opened by this process, or created if the home has none and `creates` is
+    /// set. A vault with a key file is opened by this process.
     ///
     /// `readsSecret` says that the command reads one secret of its own from standard input. If standard input has only
     /// one line, that is the secret; if it has more, the first one is the vault's passphrase. A passphrase that was
@@ -106,8 +106,8 @@ struct VaultAccess {
         return try server.perform(ReportPolicy(question), declined: Self.opensVault)
     }
 
-    /// Whether the server answers at the sites of `rules` with the Kerberos tickets that this process would use. Says
-    /// so if it does not, because the passphrase is asked for then.
+    /// Whether the server answers at the sites of `rules` with the Kerberos tickets that this process would use.
+    /// Reports it if the server does not, because the command then asks for the passphrase.
     func hasSameTickets(_ server: VaultServer, for rules: [SiteRule]) -> Bool {
         guard rules.contains(where: { $0.answer.contains(.negotiate) }), let reason = server.otherTickets else {
             return true

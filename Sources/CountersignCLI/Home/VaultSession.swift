@@ -62,7 +62,7 @@ final class VaultSession: OperationPerformer {
     }
 
     /// Performs one operation. Opens the vault in this process if the server cannot perform it. Throws if the dialogue,
-    /// which is asked from time to time, is abandoned.
+    /// which is polled, is abandoned.
     func perform<Operation: VaultOperation>(
         _ operation: Operation, secret: Secret? = nil, _ dialogue: OperationDialogue
     ) throws -> Operation.Result {

@@ -17,7 +17,7 @@ struct ServerAnchorChoice: Sendable {
     let fingerprint: [UInt8]?
     /// `--yes`.
     let isAgreed: Bool
-    /// Called before the user is asked.
+    /// Called before the question to the user.
     let prepareTerminal: @Sendable () -> Void
 
     // MARK: The server

@@ -6,7 +6,7 @@ import CountersignCryptography
 
 /// A usage error in this program's form: the fault first, as in every other error, then what helps.
 struct UsageReport {
-    /// What is wrong.
+    /// The error.
     let message: String
     /// Lines that help.
     let hints: [String]
@@ -65,7 +65,7 @@ struct UsageReport {
         return words.joined(separator: " ")
     }
 
-    /// The words of a usage line. What is in brackets is one word.
+    /// The words of a usage line. A part in brackets is one word.
     private static func words(of usage: Substring) -> [Substring] {
         var words: [Substring] = []
         var depth = 0
@@ -85,7 +85,7 @@ struct UsageReport {
     }
 }
 
-/// A word on the command line at a place where a command is expected.
+/// A word on the command line in the place of a command.
 struct UnknownCommand {
     /// `countersign`, or a command that has commands of its own.
     let path: String

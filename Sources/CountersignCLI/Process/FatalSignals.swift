@@ -5,12 +5,12 @@ import Glibc
 /// The signals with which the system ends a program at a fault of its own.
 ///
 /// If `SWIFT_BACKTRACE` enables it, the Swift runtime handles them: it stops every thread and starts a program that
-/// prints what the threads do, with memory. A server would keep its port meanwhile, ignore SIGTERM, and not be started
-/// again, and its output would contain secrets.
+/// prints the threads' call stacks, with memory. Meanwhile, a server would keep its port, ignore SIGTERM, and not be
+/// restarted, and the output would contain secrets.
 enum FatalSignals {
     static let all = [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS]
 
-    /// Leaves the signals to the Swift runtime, for whoever looks for a fault.
+    /// Leaves the signals to the Swift runtime, for debugging.
     static let variable = "COUNTERSIGN_BACKTRACE"
 
     /// Gives the signals back to the system, which ends the process at once.

@@ -24,7 +24,7 @@ struct InheritedSockets: Sendable {
     private static let first: Int32 = 3
     private static let most: Int32 = 64
 
-    /// Takes the sockets over; nil if there are none. Children of this process do not inherit them. Throws
+    /// Takes over the sockets; nil without any. Children of this process do not inherit them. Throws
     /// ``CountersignError`` if one cannot be used.
     static func take(permitsNetwork: Bool) throws -> InheritedSockets? {
         let environment = ProcessInfo.processInfo.environment

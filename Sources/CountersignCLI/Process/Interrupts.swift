@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 
 /// Ctrl-C and other signals in a command that has something to clean up: they cancel its task, and end the process at
-/// once while there is none. Ctrl-C ends it at once the second time.
+/// once if it has no task. A second Ctrl-C ends it at once.
 final class Interrupts: Sendable {
     private let state = Mutex<(cancel: (@Sendable () -> Void)?, signal: Int32?)>((nil, nil))
 

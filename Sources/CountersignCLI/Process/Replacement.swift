@@ -12,11 +12,11 @@ import Synchronization
 /// inherits its listening sockets. Until the new process is ready, this one does all the work. Then it ceases to accept
 /// clients before the new one begins to; in between they wait in the sockets' queues, so no connection is refused.
 ///
-/// The key of a vault that a passphrase has opened is not handed over. Whoever can send a signal could otherwise make
-/// this process give it to a program that they have put in the executable's place, or to which they attach before it
-/// protects its memory.
+/// The key of a vault that a passphrase has opened is not handed over. Otherwise, anyone who can send a signal could
+/// make this process give the key to a program that they have put in the executable's place, or to which they attach
+/// before it protects its memory.
 final class Replacement: Sendable {
-    /// What became of the new process.
+    /// The outcome of starting the new process.
     enum Outcome: Sendable {
         case ready(pid_t)
         case failed(String)
@@ -28,7 +28,7 @@ final class Replacement: Sendable {
         let socket: Int32
     }
 
-    /// What went wrong, in words.
+    /// The reason for a failure, in words.
     private struct Refusal: Error { let reason: String }
 
     /// The number of an error of the system.

@@ -9,7 +9,7 @@ import FoundationEssentials
 /// The proxy of a window for a sign-in or for its compliance service, which answers the challenges of listed sites: in
 /// the home's running server if that has the vault open, else in this process.
 struct SignInDoor: Sendable {
-    /// What the window has to know.
+    /// The window's way to the proxy.
     let door: EmbeddedAgent.Door
     /// In this process.
     private let own: WindowProxy?

@@ -39,7 +39,7 @@ struct CARotateCommand: ParsableCommand {
             throw CountersignError(.refused, "not confirmed; nothing was written")
         }
         let access = VaultAccess(home: home, secrets: secrets.input)
-        // A faulty list is an error before the passphrase is asked for.
+        // Reports a faulty list before it asks for the passphrase.
         _ = try home.sites()
         let root = try access.session(creates: true).perform(RotateAuthority())
         try ClientTrust(home: home, access: access).writeBundle()

@@ -154,7 +154,7 @@ struct CertificateEnrollCommand: ParsableCommand {
     ) throws -> IdentityRenewal.Outcome {
         let verifying = try (request.serverAnchors ?? []).map { try Certificate(der: Array($0)) }
         var request = request
-        // An EST server whose CA certificates change between two requests is asked again.
+        // Repeats the enrolment if the EST server's CA certificates change between two requests.
         for _ in 1...3 {
             let dialogue = OperationDialogue(
                 report: reporter.report, confirm: { try choice.anchors(among: $0, verifying: verifying) })

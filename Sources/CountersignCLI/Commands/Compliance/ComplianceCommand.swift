@@ -133,7 +133,7 @@ struct ComplianceCommand: AsyncParsableCommand {
             let profile = try source.map { try SignInProfile(Array($0.utf8)) }
             let kind = userAgent ?? profile?.userAgent ?? UserAgentKind.preferred(in: environment)
             let languages = PreferredLanguages.field(in: environment)
-            // A person is asked only if there is something to do.
+            // Asks a person only if something needs to be done.
             var isSilent = true
             var door: SignInDoor?
             while true {
@@ -246,7 +246,7 @@ final class CompliancePages: Sendable {
     /// Whether the person has closed the window.
     var wasClosed: Bool { state.withLock { $0.wasClosed } }
 
-    /// Opens the page unless the agent is another device, and says where it is.
+    /// Opens the page unless the agent is another device, and prints its address.
     func open(_ text: String) {
         guard let profile, let service = profile.compliance,
             let url = try? EndpointURL(text, "the page", profile.transport), service.pageOrigins.contains(url.origin)

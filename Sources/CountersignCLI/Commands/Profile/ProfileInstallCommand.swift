@@ -154,7 +154,7 @@ struct ProfileInstaller {
 }
 
 extension VaultSession {
-    /// What the home has before a profile is installed.
+    /// The content of the home before the installation of a profile.
     func profileSurroundings(of home: Home) throws -> ProfilePlan.Surroundings {
         try ProfilePlan.Surroundings(of: home, at: Int64(time(nil)), in: self)
     }

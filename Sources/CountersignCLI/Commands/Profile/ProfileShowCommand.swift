@@ -72,7 +72,7 @@ struct ProfileShowCommand: ParsableCommand {
         return rows
     }
 
-    /// What a file would do, as JSON.
+    /// The effects of a profile's file, as JSON.
     private struct PlannedProfile: Encodable {
         let identifier: String
         let name: String

@@ -237,7 +237,7 @@ struct EnrollCommand: AsyncParsableCommand {
         try store(found, of: plan, former, in: vault, reporter, interrupts)
     }
 
-    /// What a window needs for device management.
+    /// The support that a window needs for device management.
     private func specialURLSupport(
         for plan: SignInPlan, _ door: SignInDoor?, _ transfer: BrokerTransfer, _ installer: SignInProfileInstaller
     ) async -> SpecialURLSupport {

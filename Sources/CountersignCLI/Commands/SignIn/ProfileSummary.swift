@@ -5,11 +5,11 @@ import CountersignOAuth
 import CountersignSignIn
 import CountersignSitePolicy
 
-/// What a profile will do, for the person to confirm.
+/// The effects of a profile, for the person to confirm.
 struct ProfileSummary {
     let text: String
 
-    /// `former` is the sign-in that is replaced, `list` the sites as they are now.
+    /// `former` is the sign-in that is replaced, `list` the present list of sites.
     init(_ plan: SignInPlan, agent: UserAgentKind, former: ListedSignIn?, list: SiteList) {
         let (profile, name) = (plan.profile, plan.name)
         let request = profile.request
@@ -70,7 +70,7 @@ struct ProfileSummary {
         text = "\(Console.printable(plan.source)) signs you in:\n\(lines.joined())"
     }
 
-    /// What the provider's pages may do to the device.
+    /// The changes that the provider's pages may make to the device.
     private static func deviceManagement(_ special: SpecialURLSettings) -> [(String, String)] {
         var rows = [("device", "the pages may enrol it, and offer configuration profiles: special URLs are on")]
         let hosts = special.hosts.map(\.authority).joined(separator: " ")
@@ -85,7 +85,8 @@ struct ProfileSummary {
         return rows
     }
 
-    /// The certificate that follows the sign-in: where it comes from, what verifies the service, what the service gets.
+    /// The certificate that follows the sign-in: its issuer, the anchors that verify the service, and the data that the
+    /// service gets.
     private static func certificate(of plan: SignInPlan, _ list: SiteList) -> [(String, String)] {
         guard let service = plan.profile.certificates else { return [] }
         var rows = [

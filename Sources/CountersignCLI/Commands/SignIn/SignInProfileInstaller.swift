@@ -39,7 +39,7 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
         }
     }
 
-    /// What the person is asked about a profile. When it is abandoned, the terminal does not wait any more.
+    /// The question to the person about a profile. When it is abandoned, the terminal stops waiting.
     private final class Question: Sendable {
         private let state = Mutex(false)
 
@@ -86,7 +86,7 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
                 "the profile \(read.profile.identifier) is installed already, and not by the sign-in \"\(signIn)\"",
                 hint: "remove it with `countersign profile remove \(read.profile.identifier)`")
         }
-        // What the sign-in before has brought cannot be restored any more; its new version stays.
+        // The previous sign-in's version can no longer be restored; the new version stays.
         let isPending = former?.owner?.isPending ?? true
         let sentence = try installer.install(
             plan, isAgreed: false, skipsRefused: false,
@@ -98,7 +98,8 @@ final class SignInProfileInstaller: ProfileInstalling, @unchecked Sendable {
         return sentence
     }
 
-    /// Removes what was installed, because the sign-in has failed. If that fails as well, the next command does it.
+    /// Removes the installed profiles, because the sign-in has failed. If that fails as well, the next command removes
+    /// them.
     func rollBack() {
         queue.sync {
             for identifier in installed {

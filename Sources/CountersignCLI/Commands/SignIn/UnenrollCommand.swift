@@ -65,7 +65,7 @@ struct UnenrollCommand: ParsableCommand {
     /// What becomes of tokens that the provider has not revoked.
     static let unrevoked = "they end by themselves; the provider's operator can end them earlier"
 
-    /// Opens the page in the browser of the sign-in if the person agrees, and otherwise says where it is.
+    /// Opens the page in the browser of the sign-in if the person agrees, and otherwise prints its address.
     private func signOut(at page: String, _ result: SignedOut) throws {
         let environment = ProcessInfo.processInfo.environment
         let used = result.userAgent.flatMap(UserAgentKind.init)
