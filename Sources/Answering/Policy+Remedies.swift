@@ -5,7 +5,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// What was asked and not answered.
+/// A challenge that was not answered.
 package struct UnansweredRequest: Sendable {
     package let origin: Origin
     /// The line that lists the site or parent, if there is one.

@@ -219,8 +219,8 @@ package final class Policy: Sendable {
     }
 
     /// The third check for a challenge that asks for this device's certificate: that of the identity which `rule`
-    /// names, or of the first one that the server accepts. If there is none, the answer says so. `now` is in seconds
-    /// since 1970.
+    /// names, or of the first one that the server accepts. Without one, the answer says so. `now` is in seconds since
+    /// 1970.
     package func deviceDecision(
         for challenge: Challenge, _ rule: SiteRule, now: Int64
     ) -> CredentialDecision {
@@ -280,7 +280,7 @@ package final class Policy: Sendable {
         identity(for: nil, rule: rule, now: now).identity != nil
     }
 
-    /// The third check for a certificate request: the identity to present, or the reason that there is none.
+    /// The third check for a certificate request: the identity to present, or the reason for its absence.
     package func identity(
         for request: CertificateRequest?, rule: SiteRule, now: Int64
     ) -> (identity: Identity?, check: ThreeChecks.Check) {

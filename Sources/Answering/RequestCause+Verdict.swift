@@ -56,7 +56,7 @@ extension RequestCause {
         guard !isAmbiguous else { return refused(.contradiction) }
         switch site {
         case .none:
-            // Chromium says that of what a page's speculation rules load, too, with the page as the referrer.
+            // Chromium also sends `none` for loads by a page's speculation rules, with the page as the referrer.
             if isEarly { return referrer.name == own ? .own : refused(.prefetch) }
             if isFrame { return refused(.contradiction) }
             // An extension of the browser may name itself, and a form that the browser sends again names nobody.

@@ -5,9 +5,9 @@ import CountersignAddresses
 /// What makes a client send a request, as far as its fields tell (Fetch Metadata Request Headers, W3C).
 ///
 /// A credential is ambient authority: the person has it, not the page that a browser shows. So a page of another
-/// origin gets what the browser alone would give it, and no more. The proxy cannot see the page, nor whether a request
-/// of a page is one without credentials, so it is stricter than a browser: of the requests that pages of other origins
-/// cause, only navigations get a credential, unless the site's line or the list of sites names the page.
+/// origin gets only the access that the browser alone would give it. The proxy cannot see the page, nor whether a
+/// request of a page is one without credentials, so it is stricter than a browser: of the requests that pages of other
+/// origins cause, only navigations get a credential, unless the site's line or the list of sites names the page.
 package struct RequestCause: Equatable, Sendable {
     /// The fields that tell. The raw values are their names in lower case.
     package enum Field: String, CaseIterable, Sendable {

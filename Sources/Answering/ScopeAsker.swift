@@ -32,7 +32,7 @@ package struct ScopeAsker: Sendable {
         }
     }
 
-    /// Begins to ask, and returns at once with the end of a sentence for `Proxy-Status`; nil if nobody is asked. Must
+    /// Begins to ask, and returns at once with the end of a sentence for `Proxy-Status`; nil without a question. Must
     /// not block an event loop.
     package let ask: @Sendable (Lack) -> String?
 

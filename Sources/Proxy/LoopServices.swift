@@ -6,7 +6,7 @@ import NIOCore
 import CountersignChannelTLS
 import CountersignUpstream
 
-/// An object with time limits. It is called once a second, and when the proxy stops.
+/// An object with time limits. It is called once per second, and when the proxy stops.
 protocol TimeWatched: AnyObject {
     /// `now` is ``LoopServices/now``.
     func secondPassed(now: UInt64)

@@ -26,7 +26,7 @@ package final class ProxyServices: Sendable {
     let delegateCredentials: ReplacementCredentials?
     /// Receives reports on whether origins accept client identities.
     let identityRefresher: IdentityRefresher?
-    /// What the dialogues about challenges share.
+    /// The services that the dialogues about challenges share.
     let answers: AnswerServices
     /// Gets the identity broker's header.
     let brokerCookies: BrokerCookies

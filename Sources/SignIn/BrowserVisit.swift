@@ -5,9 +5,9 @@ import CountersignOAuth
 import Dispatch
 import Synchronization
 
-/// A person's way through the provider's pages: the user agent that shows them, and the ways back, of which the first
-/// redirect that belongs to the sign-in ends the wait. A redirect comes from the agent, through the listener on the
-/// loopback interface, or is pasted.
+/// A person's visit to the provider's pages: the user agent that shows them, and the channels for the redirect. The
+/// first redirect that belongs to the sign-in ends the wait. It comes from the agent, through the listener on the
+/// loopback interface, or from the person, who pastes it.
 final class BrowserVisit: Sendable {
     /// With the port of the listener.
     let redirect: RedirectURI
@@ -91,7 +91,7 @@ final class BrowserVisit: Sendable {
         }
     }
 
-    /// Ends the agent, and waits until it has closed what it has opened.
+    /// Ends the agent, and waits until it has closed its windows.
     func end() async {
         listener?.end()
         let task = showing.withLock { $0 }

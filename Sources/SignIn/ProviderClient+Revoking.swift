@@ -34,7 +34,7 @@ extension ProviderClient {
         return (nil, metadata)
     }
 
-    /// What the profile's provider says about itself. Throws ``OAuthError`` and ``SignInError``.
+    /// The metadata of the profile's provider. Throws ``OAuthError`` and ``SignInError``.
     private func metadata(of profile: SignInProfile) async throws -> ProviderMetadata {
         for location in profile.issuer.metadataLocations {
             guard case .response(let response) = await send(ProviderRequest(.metadata, location)),

@@ -38,8 +38,8 @@ package struct ProviderClient: Sendable {
         try await exchange.run(anchors, refusing: refused, now: now)
     }
 
-    /// `remaining` is the time that is left for the whole of which the request is a part, and is used up to the full
-    /// second; nil for no other limit than this client's.
+    /// `remaining` is the time left for the whole operation, and is rounded up to full seconds; nil for this client's
+    /// limit alone.
     package func send(_ request: ProviderRequest, within remaining: Duration? = nil) async -> ProviderOutcome {
         var exchange = WebExchange(request.url.origin, target: request.url.target)
         exchange.body = request.body

@@ -8,7 +8,7 @@ package struct SignInError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The profile is not valid, or asks for something that this version does not do.
         case profile
-        /// The user agent that was asked for is not installed or cannot be started.
+        /// The requested user agent is not installed or cannot be started.
         case noAgent
         /// The system refused a socket or a process.
         case environment

@@ -93,7 +93,7 @@ package struct SignInFlow: Sendable {
         return try finished(try await run(&machine, action, nil))
     }
 
-    /// In the automatic form, the machine redeems an authorization itself, whatever the provider has sent.
+    /// In the automatic form, the machine redeems every authorization itself, regardless of the provider's response.
     private func finished(_ outcome: Outcome) throws -> SignInResult {
         guard case .finished(let result) = outcome else { preconditionFailure("the automatic form fetches the tokens") }
         return result
@@ -216,7 +216,7 @@ package enum SignInEvent: Equatable, Sendable {
     case redirectIgnored(reason: String, hint: String?)
     /// Another user of the machine has connected in place of the browser. Reported once.
     case connectionRefused(user: UInt32?)
-    /// The identity broker is asked for the tokens. It may show a window of its own.
+    /// Requesting the tokens from the identity broker, which may show a window of its own.
     case switchingToBroker
     /// The browser has come back. The tokens are next.
     case authorized
@@ -231,7 +231,7 @@ extension ProviderOutcome {
         guard case .response(let response) = self else { return }
         response.body.withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress else { return }
-            // In place: a mutable copy of the array would leave the original as it is.
+            // In place: a mutable copy of the array would leave the original unchanged.
             explicit_bzero(UnsafeMutableRawPointer(mutating: start), bytes.count)
         }
     }

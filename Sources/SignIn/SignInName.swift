@@ -22,7 +22,7 @@ package enum SignInName {
     }
 
     /// The name of a sign-in that neither its profile nor the person names: the issuer's host, `login.corp.example`,
-    /// of which a long one keeps the end.
+    /// shortened at the front if it is too long.
     package static func implied(by issuer: Issuer) -> String {
         let text = issuer.url.origin.host.utf8.map { byte in
             isAlphanumeric(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-") ? byte : UInt8(ascii: "-")

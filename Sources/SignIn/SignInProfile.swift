@@ -111,7 +111,7 @@ package struct SignInProfile: Sendable {
         return kind
     }
 
-    /// An array of strings, each of which passes `check`.
+    /// An array of strings that all pass `check`.
     private static func strings(
         _ key: String, _ reader: inout JSONReader, _ check: (String) throws(OAuthError) -> Void
     ) throws -> [String]? {

@@ -5,7 +5,7 @@ import CountersignDeviceManagement
 import CountersignJSON
 import CountersignOAuth
 
-/// What a profile permits the provider's pages to do for device management: `"special_urls"`.
+/// The permissions of the provider's pages for device management, from a profile: `"special_urls"`.
 package struct SpecialURLSettings: Equatable, Sendable {
     package struct Parameter: Equatable, Sendable {
         package let name: String
@@ -20,8 +20,7 @@ package struct SpecialURLSettings: Equatable, Sendable {
     package let headers: [AdditionalHeader]
     /// Added to the addresses of enrolment and compliance pages.
     package let parameters: [Parameter]
-    /// Whether to ask for a broker refresh token before an enrolment, and whether the sign-in fails without one; nil if
-    /// it is not to be asked for.
+    /// Whether the sign-in fails without a broker refresh token before an enrolment; nil to request none.
     package let brokerToken: BrokerToken?
 
     package enum BrokerToken: String, CaseIterable, Sendable {
@@ -37,7 +36,7 @@ package struct SpecialURLSettings: Equatable, Sendable {
     private static let maximumHeaders = 8
     private static let maximumParameters = 16
     private static let maximumHeaderBytes = 4096
-    /// What a window accepts of a request: its limits are a little higher.
+    /// The limits of a request. Those of the window are a little higher.
     static let maximumRequestHeaders = 16
     static let maximumRequestBytes = 60 << 10
     /// Fields that the window sets itself.

@@ -5,7 +5,7 @@ import CountersignChallenges
 /// An attempt that the breaker has permitted. It ends once: with its result, or when it is released. Others that want
 /// to use the credential wait until then.
 ///
-/// Belongs to the exchange that makes the attempt, and is used where that runs.
+/// Belongs to the exchange that makes the attempt, and is used on the same event loop or thread.
 package final class BreakerAttempt {
     package private(set) var key: Breaker.Key
     /// The answer was sent, and there is no response yet. If nobody waits for one any more, the attempt ends as

@@ -4,7 +4,7 @@ import CountersignChallenges
 import Dispatch
 import Synchronization
 
-/// What the board shares with other processes.
+/// The records that the board shares with other processes.
 extension BreakerBoard {
     /// Stores that an attempt begins, if the newest records permit it.
     func reserve(_ key: Breaker.Key, for request: Breaker.RequestTag) {

@@ -35,7 +35,7 @@ package final class BreakerBoard: Sendable {
             return attempts
         }
 
-        /// Reports to the pulses what is proven now.
+        /// Reports the present proofs to the pulses.
         func beat(at now: Int64) {
             for (account, pulse) in pulses { pulse.set(breaker.provenAt(account, at: now)) }
         }
@@ -79,11 +79,11 @@ package final class BreakerBoard: Sendable {
     private static let pulseLimit = 1024
     /// The largest number of results that wait for a storage that fails.
     static let unstoredLimit = 1024
-    /// How long a stored attempt, or the reason that there is none, waits for the requests that asked for it.
+    /// How long a stored attempt, or the reason for its absence, waits for the requests that asked for it.
     static let takingSeconds: Int64 = 5
 
-    /// How often the records are looked at while a request waits, and how many looks it takes until one also finds out
-    /// whether the processes of other attempts have ended.
+    /// The interval at which a waiting request polls the records, and the number of polls between checks whether the
+    /// processes of other attempts have ended.
     static let pollInterval = DispatchTimeInterval.milliseconds(50)
     static let pollsPerUpdate = 10
 

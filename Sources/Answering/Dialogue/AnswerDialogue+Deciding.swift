@@ -85,7 +85,7 @@ extension AnswerDialogue {
     mutating func tokenFailed(_ error: AuthenticationError, for request: some AnsweredRequest) -> Action {
         held?.tokens = nil
         request.tokenFailed()
-        // What was accepted before is of no use without a token, and would hide what can be answered.
+        // The previously accepted answer is useless without a token, and would hide challenges that can be answered.
         if machine.roundsAnswered == 0, machine.context.accepted != nil { request.forgetAccepted() }
         return perform(machine.tokenFailed(error), for: request)
     }

@@ -12,7 +12,7 @@ extension AnswerDialogue {
         return asks(after: outcome, request) ?? .deliver(outcome)
     }
 
-    /// Reports the outcome to the breaker and to the observer. Returns it in view of what the breaker knows.
+    /// Reports the outcome to the breaker and to the observer. Returns it in view of the breaker's records.
     mutating func concluded(
         _ outcome: ExchangeMachine.Outcome, for request: some AnsweredRequest
     ) -> ExchangeMachine.Outcome {
@@ -127,8 +127,8 @@ extension AnswerDialogue {
         return key.locksAccount ? key : nil
     }
 
-    /// The password that is sent before a challenge may not be sent any more: while the request waited for its
-    /// connection, too much time has passed since a site has accepted it, or one has not.
+    /// The password that is sent before a challenge may no longer be sent: while the request waited for its connection,
+    /// the last acceptance by a site became too old, or a site did not accept it.
     package func mustWithdraw(_ breaker: BreakerBoard) -> Bool {
         unaskedPassword.map { !breaker.mayPreempt($0) } ?? false
     }
@@ -144,7 +144,7 @@ extension AnswerDialogue {
         return !answer.credential.isTicket
     }
 
-    // MARK: What is told
+    // MARK: Reports
 
     /// The exchange is given up for `reason`, and the last challenge is delivered.
     package mutating func givenUp(because reason: Refusal, for request: some AnsweredRequest) {
@@ -159,7 +159,7 @@ extension AnswerDialogue {
         case .notChallenged:
             break
         case .accepted(let accepted):
-            // A scheme may be asked for its permission without a challenge, such as for a ticket with each request.
+            // A scheme may need a permission without a challenge, such as for a ticket with each request.
             guard held?.permit != nil, !machine.challenges.isEmpty else {
                 guard acceptsAnswer else { return }
                 return observer.tell(.answeredUnasked(accepted.space, path: request.observedPath))
@@ -182,9 +182,8 @@ extension AnswerDialogue {
         return offers.first?.challenge ?? machine.challenges.first ?? Challenge(scheme: "unknown")
     }
 
-    /// The sentence for `refusal`, with what helps if the server requires a scope that the access token of a sign-in
-    /// does not have: the person is asked for it, or has to give a command. `fields` are the challenge fields of the
-    /// response.
+    /// The sentence for `refusal`, with the remedy if the server requires a scope that the access token of a sign-in
+    /// does not have: a question to the person, or a command. `fields` are the challenge fields of the response.
     package func sentence(
         for refusal: Refusal?, at origin: Origin, _ fields: @autoclosure () -> [String],
         for request: some AnsweredRequest

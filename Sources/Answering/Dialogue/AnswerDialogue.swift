@@ -5,24 +5,25 @@ import CountersignChallenges
 // The rules of answering
 //
 // An `ExchangeMachine` knows the protocol: which challenge is answered, and what a response means. An `AnswerDialogue`
-// owns one and adds what depends on everything else: which credential answers, whether the breaker permits it, what
-// has to be awaited before, and what the breaker, later requests and the observer learn from the end. A driver reports
-// events to the dialogue and performs the one action that each returns. It does the I/O, and keeps no rule of its own.
+// owns one and adds the decisions that depend on everything else: which credential answers, whether the breaker permits
+// it, which events come before the answer, and what the breaker, later requests and the observer learn from the end. A
+// driver reports events to the dialogue and performs the one action that each returns. It does the I/O, and keeps no
+// rule of its own.
 //
 //   AnswerDialogue.swift            events in, actions out
 //   AnswerDialogue+Deciding.swift   from a challenge to the permitted credential, and the tokens of a scheme
 //   AnswerDialogue+Renewing.swift   access tokens that have expired or are invalid, and passwords that are replaced
-//   AnswerDialogue+Ends.swift       what follows from an outcome, or from the end without one
-//   AnsweredRequest.swift           what the dialogue asks of its driver
-//   Later.swift                     what it waits for
+//   AnswerDialogue+Ends.swift       the consequences of an outcome, or of the end without one
+//   AnsweredRequest.swift           the demands of the dialogue on its driver
+//   Later.swift                     an operation that it waits for
 //
 // Rules:
 //   1. An answer that the breaker counts has its permission before it is sent, and a result after it: the verdict of
-//      the server, or that there was none. Only an answer that was sent before a challenge needs no permission.
-//   2. A proof that nobody enrols is looked for a second time before the challenge is handed back.
+//      the server, or its absence. Only an answer that was sent before a challenge needs no permission.
+//   2. A proof that is not enrolled, such as a ticket, is looked up once more before the challenge is handed back.
 //   3. An access token that has expired is renewed before it is sent. One that the server calls invalid is renewed, and
 //      the request sent again. One exchange renews once, and the breaker does not count the old token then.
-//   4. While a person or a provider is asked, others do not wait for the permission.
+//   4. While a question to a person or a provider is open, others do not wait for the permission.
 //   5. If the client leaves, the verdict on a password that is under way is still awaited. Nothing is sent after it.
 //   6. A server that has accepted the credential, and does not for this request, rejects nothing: the challenge is
 //      handed back.
@@ -142,7 +143,7 @@ package struct AnswerDialogue {
         perform(machine.replayImpossible(reason: reason), for: request)
     }
 
-    /// What the driver was asked to start has ended.
+    /// The operation that the driver was asked to start has ended.
     package mutating func resumed(
         _ later: Later, with result: Later.Result, for request: some AnsweredRequest
     ) -> Action {
@@ -165,8 +166,8 @@ package struct AnswerDialogue {
             return supplied(password, after: outcome, for: request)
         case (.decision, _), (.token, _), (.tokenBefore, _), (.tokenAfter, _), (.passwordBefore, _),
             (.passwordAfter, _):
-            // Not reached, whatever a server sends: ``wait(_:for:outcome:work:)`` makes each `Later` together with its
-            // purpose, its work ends with a result for that purpose, and the number has shown that the two belong
+            // Not reached by any message of a server: ``wait(_:for:outcome:work:)`` makes each `Later` together with
+            // its purpose, its work ends with a result for that purpose, and the number has shown that the two belong
             // together.
             preconditionFailure("the driver handed back the result of something else")
         }
@@ -207,7 +208,7 @@ package struct AnswerDialogue {
         return started(for: request)
     }
 
-    // MARK: What is held
+    // MARK: The held answer
 
     /// Nothing follows.
     package mutating func forget() {
@@ -233,9 +234,9 @@ package struct AnswerDialogue {
     }
 }
 
-/// What a dialogue keeps that answers a challenge. An object, because most requests do without it.
+/// The state of a dialogue that answers a challenge. An object, because most requests do without it.
 package final class HeldAnswer {
-    /// What the dialogue waits for, and why.
+    /// The operation that the dialogue waits for, and its purpose.
     struct Awaited {
         let number: UInt64
         let purpose: Purpose

@@ -20,14 +20,14 @@ package protocol AnsweredRequest: AnyObject, RequestDescription {
     var clientObstacle: Refusal? { get }
     /// Whether the request can still be sent from its start.
     var mayBegin: Bool { get }
-    /// Whether the observer is told of the outcome.
+    /// Whether the outcome is reported to the observer.
     var isObserved: Bool { get }
     /// The path without the query, for the observer; nil if it has none.
     var observedPath: String? { get }
 
     /// The password or token for `space`.
     func credentialDecision(in space: AuthenticationSpace) -> CredentialDecision
-    /// What asks for another password than `refused`; nil if nobody is asked.
+    /// A question for another password than `refused`; nil without anyone to ask.
     func question(insteadOf refused: PasswordCredential, in space: AuthenticationSpace) -> Later.Question?
 
     /// A decision about a credential begins.
@@ -38,7 +38,7 @@ package protocol AnsweredRequest: AnyObject, RequestDescription {
     func wasAnswered(in space: AuthenticationSpace, with credential: CredentialReference)
     /// No token could be computed. If the machine hands back the challenge, it is the one before the dialogue.
     func tokenFailed()
-    /// What the server has accepted before is of no use any more.
+    /// Discards the previously accepted answer, which is no longer of use.
     func forgetAccepted()
     /// The request is about to be sent as the client sent it, as if it had never been answered.
     func beginsAnew()
@@ -64,7 +64,7 @@ extension AnsweredRequest {
     var tag: Breaker.RequestTag { Breaker.RequestTag(method: method, target: target) }
 }
 
-/// What a scheme can answer a request with, but for what was renewed or replaced for it.
+/// A scheme's proofs for a request, with the renewed or replaced credential in place of the enrolled one.
 struct RequestProofs<Request: AnsweredRequest>: ProofSource {
     let request: Request
     let held: HeldAnswer?

@@ -31,7 +31,7 @@ package struct Later: Sendable {
     package typealias Question = @Sendable (_ done: @escaping @Sendable (PasswordCredential?) -> Void) -> Void
 
     package let kind: Kind
-    /// The outcome that is delivered unless something better comes; nil if there is none yet.
+    /// The outcome that is delivered unless a better one follows; nil without one.
     package let outcome: ExchangeMachine.Outcome?
     let number: UInt64
     private let work: @Sendable (@escaping @Sendable (Result) -> Void) -> Void

@@ -7,7 +7,7 @@ package struct BrokerCookies: Sendable {
     package enum Outcome: Sendable, Equatable {
         /// The header's value: visible ASCII characters.
         case cookie(Secret)
-        /// There is none, for a reason that is shown to the client and in the log.
+        /// No cookie, for a reason that the client and the log show.
         case unavailable(reason: String)
     }
 

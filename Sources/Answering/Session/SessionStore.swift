@@ -3,8 +3,8 @@
 import CountersignCookies
 import Synchronization
 
-/// The shared sessions of a home as its proxies use them: what the vault has, and the changes that are not in it yet.
-/// All event loops share it.
+/// The shared sessions of a home, for its proxies: those of the vault, and the changes that are not in it yet. All
+/// event loops share it.
 package final class SessionStore: Sendable {
     package typealias Sessions = [SharedSession.Key: SharedSession]
 
@@ -52,7 +52,7 @@ package final class SessionStore: Sendable {
 
     // MARK: Requests and responses
 
-    /// The session of that key; nil if there is none, or the vault is closed.
+    /// The session of that key; nil without one, or while the vault is closed.
     package func session(_ key: SharedSession.Key) -> SharedSession? { state.withLock { $0.current[key] } }
 
     /// Takes the named cookies from the Set-Cookie fields of a response of the session's host. `path`, `cause` and the
@@ -77,7 +77,7 @@ package final class SessionStore: Sendable {
     // MARK: The vault
 
     /// Takes over the sessions of the vault. `written` are the changes that they contain already. Other changes stay,
-    /// unless somebody else has removed what they are changes of.
+    /// unless another process has removed their session.
     package func adopt(_ sessions: Sessions, written: Changes? = nil) {
         state.withLock { state in
             for (key, changes) in written?.lists ?? [:] {

@@ -45,9 +45,9 @@ extension ClientConnection {
         }
     }
 
-    /// The client has left during the handshake in which it was shown a certificate of the local CA, or before its
-    /// first request. Reports it, and which program it is. In place of a certificate that does not verify, no client is
-    /// to trust what it is shown.
+    /// The client has left during a handshake with a certificate of the local CA, or before its first request. Reports
+    /// this, with the client's program. Does not report it if the certificate stands in for one that does not verify,
+    /// which no client is supposed to trust.
     func noteDistrust(_ sign: ClientDistrust.Sign) {
         let isInHandshake = if case .clientHandshake = phase { true } else { false }
         guard isInHandshake || hasOnlyShakenHands, let site = session.connectSite, site.pin == nil, let program else {

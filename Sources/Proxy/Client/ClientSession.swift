@@ -5,8 +5,8 @@ import CountersignLoopback
 import CountersignUpstream
 import NIOCore
 
-/// What the proxy knows about one client connection: the process at the other end, the origin it stands in for, and the
-/// origin connections that belong to this client alone. All exchanges of the connection share it.
+/// The state of one client connection: the process at the other end, the origin it stands in for, and the origin
+/// connections that belong to this client alone. All exchanges of the connection share it.
 ///
 /// It has no reference to the connection. Work that may outlive the client, such as a connection attempt, keeps the
 /// session and checks ``isConnected``. A weak reference to the connection would do the same, but Swift counts every

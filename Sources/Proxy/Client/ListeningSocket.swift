@@ -12,7 +12,7 @@ package struct ListeningSocket: Sendable {
     let name: String
     /// Nil for a Unix-domain socket.
     let address: SocketAddress?
-    /// The socket file to remove in the end; nil if there is none, or it is the service manager's.
+    /// The socket file to remove in the end; nil without one, or if it is the service manager's.
     let ownPath: String?
 
     private static let backlog: Int32 = 4096
@@ -72,7 +72,8 @@ package struct ListeningSocket: Sendable {
         package var description: String { "the inherited descriptor \(descriptor) is not a listening stream socket" }
     }
 
-    /// The address of an inherited socket, as `host:port` or `unix:PATH`; nil if it is none.
+    /// The address of an inherited socket, as `host:port` or `unix:PATH`; nil if the descriptor is not a listening
+    /// socket.
     package static func name(ofInherited descriptor: Int32) -> String? {
         (try? ListeningSocket(inherited: descriptor, isOwn: false))?.name
     }

@@ -36,7 +36,7 @@ struct RefusedConnections {
     /// A user with subordinate user ids has thousands.
     private static let separateUsers = 16
 
-    /// The users whom the proxy serves: `user 1000`, `users 1000, 1001`.
+    /// The users that the proxy serves: `user 1000`, `users 1000, 1001`.
     private let served: String
     private var tallies: [Cause: Tally] = [:]
 

@@ -110,8 +110,8 @@ struct RequestTarget {
         return target.starts(with: start.utf8) || target.starts(with: start.uppercased().utf8)
     }
 
-    /// The origin that a CONNECT names, as if for https: what it carries is seen later. Both host and port are required
-    /// (RFC 9112 §3.2.3).
+    /// The origin that a CONNECT names, as if for https: the tunnel's content shows the protocol later. Both host and
+    /// port are required (RFC 9112 §3.2.3).
     static func authority(of head: RequestHead) throws(Failure) -> Origin {
         let target = head.targetBytes
         guard let colon = target.lastIndex(of: UInt8(ascii: ":")), target.index(after: colon) < target.endIndex,

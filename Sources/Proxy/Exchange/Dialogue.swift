@@ -3,14 +3,14 @@
 import CountersignAnswering
 import CountersignCookies
 
-/// What a driver keeps of an exchange that answers a challenge, besides its `AnswerDialogue`. An object, because most
+/// A driver's state for an exchange that answers a challenge, besides its `AnswerDialogue`. An object, because most
 /// exchanges do without it.
 final class Dialogue {
     /// When the first challenge arrived, in seconds; nil while a person is deciding.
     var since: UInt64?
-    /// What the identity broker has said about this request; nil unless it was asked.
+    /// The identity broker's response for this request; nil without a question to it.
     var brokerCookie: BrokerCookies.Outcome?
-    /// The identity broker was asked.
+    /// Whether the identity broker has got a question.
     var asksBroker = false
     /// The cookies of responses that the client did not get.
     var hiddenCookies: HiddenCookies?

@@ -7,7 +7,7 @@ import CountersignTLS
 import CountersignUpstream
 import NIOCore
 
-/// What the dialogue about challenges needs of the driver, and what the driver does for it besides sending.
+/// The driver's services for the dialogue about challenges, besides sending.
 extension ExchangeDriver {
     // MARK: What takes time
 

@@ -85,7 +85,7 @@ extension ExchangeDriver {
         guard services.configuration.clientToken == nil, route.challenger == nil,
             let own = head.fields.value(of: .proxyAuthorization) ?? session.connectSite?.parentAuthorization
         else { return [] }
-        // What the client means for a parent with TLS is not sent without.
+        // A field that the client means for a parent with TLS is not sent without TLS.
         let hops = services.shared.routes?.knownRoute(to: origin, path: "/") ?? []
         guard connection?.forwarderTLS != nil || !ParentPaths.hasTLS(hops) else { return [] }
         return [AddedField("Proxy-Authorization", ClientField(own))]

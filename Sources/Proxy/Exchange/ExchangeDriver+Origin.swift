@@ -288,7 +288,7 @@ extension ExchangeDriver: OriginStreamDelegate {
 }
 
 extension Breaker.Result {
-    /// The result of an answer to which there is no response: octets that are none have arrived, or nothing has.
+    /// The result of an answer without a response: the octets received are not a response, or none were received.
     fileprivate static func lost(by code: UpstreamError.Code) -> Self {
         switch code {
         case .malformedResponse, .closedInResponse, .ownFault: .unknown

@@ -40,7 +40,7 @@ extension ExchangeDriver {
     }
 
     /// Whether the content of a request with `answer` waits for the origin's invitation. If the origin has no reason to
-    /// challenge it, only one that honours the expectation is asked.
+    /// challenge it, this requires that the origin honours expectations.
     func withholdsContent(with answer: Answer?) -> Bool {
         guard let upload, !upload.clientExpects, !upload.isRejected, !route.ignoresExpectations,
             acquisition.trust.answers, !body.hasEnded || body.hasSpooledContent

@@ -20,7 +20,7 @@ import NIOCore
 /// ``ExchangeRecord`` the log entry, and ``Dialogue`` what only a challenged exchange needs. Everything runs on the
 /// client connection's event loop.
 final class ExchangeDriver {
-    /// The next thing to send, once a connection is ready for it.
+    /// The next step of the exchange, once a connection is ready for it.
     enum Step {
         case transmit(Answer?, isOpening: Bool)
         indirect case openDialogue(TokenRequest)
@@ -239,7 +239,7 @@ final class ExchangeDriver {
     /// Continues on another route to the same origin: nothing has been sent.
     func restart(on route: Route, under outcome: TrustOutcome) {
         self.route = route
-        // What the client sends to the origin, and which page causes that, does not matter to a parent.
+        // The client's credentials for the origin, and the page that causes the request, do not matter to a parent.
         var clientAuthorizes = answers.machine.context.clientAuthorizes
         if route.challenger != nil {
             clientAuthorizes = false

@@ -36,16 +36,16 @@ package protocol CredentialSupplier: Sendable {
     func store(_ credential: PasswordCredential, for space: AuthenticationSpace) async -> PasswordCredential?
 }
 
-/// The questions to the delegate and its answers. Each question is asked once for all event loops.
+/// The questions to the delegate and its answers. All event loops share each question.
 package final class ReplacementCredentials: Sendable {
     private enum Answer: Sendable {
         case awaited(Task<ReplacementCredential?, Never>)
         case given(ReplacementCredential?)
     }
 
-    /// The maximum number of answers. Beyond it, no more questions are asked.
+    /// The maximum number of answers. Beyond it, the delegate gets no further questions.
     private static let capacity = 1024
-    /// How many successive replacements are followed, each of which was rejected in turn.
+    /// The largest number of successive replacements after rejections.
     private static let chainLength = 8
 
     private let delegate: any CredentialSupplier

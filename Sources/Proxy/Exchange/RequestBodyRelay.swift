@@ -64,7 +64,7 @@ struct RequestBodyRelay {
         streams = true
     }
 
-    /// The content received so far, as far as it is in memory.
+    /// The part of the content received so far that is in memory.
     var buffered: [ByteBuffer] { replay.pieces }
 
     /// The next piece of ``buffered`` to send, before any content that arrives later. Nil after the last one.

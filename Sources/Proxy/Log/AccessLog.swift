@@ -26,7 +26,7 @@ package final class AccessLog: Sendable {
         var id: UInt64
         var client: ClientProcess
         var method: String
-        /// `scheme://host:port`, or `host:port` of a tunnel if it is not known what it carries.
+        /// `scheme://host:port`, or `host:port` of a tunnel with unknown content.
         var site: String
         var decision: Decision
         /// The list's `file:line`.

@@ -59,7 +59,7 @@ final class ParentExchange: ParentAnswering {
         rule = if case .answer(let rule) = verdict { rule } else { nil }
         clientField = rule == nil ? clientAuthorization.map(ClientField.init) : nil
         var context = ParentPaths.context(at: site, policy, hasTLS: parent.kind == .https, services.shared)
-        // For a token of its own for each request, the breaker is asked before that is computed.
+        // For a scheme with a token per request, the breaker decides before the token is computed.
         if rule?.preempts == true, let accepted = paths.acceptedAnswer(at: site),
             accepted.preemption == .token
                 || services.shared.breaker.mayPreempt(

@@ -72,7 +72,7 @@ final class ParentPaths: PathSource {
                         ConnectionPath(host: origin.host, port: origin.port, mayBeLocal: terms.mayBeLocal))
                 case .parent(let parent):
                     var terms = terms
-                    // What the client means for a parent with TLS is not sent without.
+                    // A field that the client means for a parent with TLS is not sent without TLS.
                     if hasTLS, parent.kind != .https { terms.clientAuthorization = nil }
                     paths.append(try path(through: parent, to: origin, terms, services))
                 }

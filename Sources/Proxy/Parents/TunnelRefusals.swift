@@ -16,7 +16,7 @@ struct TunnelRefusals {
     private static let capacity = 256
     private var ends: [Place: UInt64] = [:]
 
-    /// `parent` is as it is listed; `now` is in seconds.
+    /// `parent` is the parent's origin in the list; `now` is in seconds.
     mutating func add(_ parent: Origin, port: UInt16, now: UInt64) {
         if ends.count >= Self.capacity { ends = [:] }
         ends[Place(parent: parent, port: port)] = now + Self.seconds

@@ -5,8 +5,8 @@ import CountersignCryptography
 import CountersignHTTP1
 import NIOCore
 
-/// What a route knows of the header that its site's line adds. An object, so that a route without one pays for a
-/// comparison with nil only.
+/// A route's use of the header that its site's line adds. An object, so that a route without one pays for a comparison
+/// with nil only.
 final class BrokerUse {
     /// `https://login.microsoftonline.com`
     private let site: String
@@ -64,7 +64,7 @@ extension ExchangeDriver {
         return session.isStillSameUser()
     }
 
-    /// Whether the broker is asked before `step`, which is performed when it has answered.
+    /// Returns whether `step` waits for the broker's answer, and asks the broker then.
     func awaitsBrokerCookie(_ use: BrokerUse, before step: Step) -> Bool {
         guard dialogue?.asksBroker != true, getsBrokerCookie else { return false }
         beginDialogue().asksBroker = true
@@ -93,16 +93,15 @@ extension ExchangeDriver {
     }
 
     /// Says that this device can answer PKeyAuth, unless the client says something about that itself, or is a browser:
-    /// a page's request is answered with a redirect to `urn:http-auth:PKeyAuth` then (MS-PKAP §3.2.5.1.2), which a
-    /// browser cannot follow. Browsers say of each request how it came about (Fetch Metadata).
+    /// the server would answer a page's request with a redirect to `urn:http-auth:PKeyAuth` (MS-PKAP §3.2.5.1.2), which
+    /// a browser cannot follow. Browsers are known by their Fetch Metadata, which each of their requests contains.
     var deviceFields: [AddedField] {
         guard mayBeAnswered, acquisition.trust.answers, value("x-ms-pkeyauth") == nil, value("sec-fetch-mode") == nil
         else { return [] }
         return [AddedField("x-ms-PKeyAuth", FixedField(value: "1.0"))]
     }
 
-    /// The broker's header, if it was asked for one and has given it. Whether the client gets it is decided again for
-    /// each connection.
+    /// The broker's header, if the broker has given one. Each connection decides again whether the client gets it.
     var brokerFields: [AddedField] {
         guard case .cookie(let secret)? = dialogue?.brokerCookie, getsBrokerCookie else { return [] }
         return [AddedField("x-ms-RefreshTokenCredential", SecretField(secret: secret))]

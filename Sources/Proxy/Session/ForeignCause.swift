@@ -76,7 +76,7 @@ extension ExchangeDriver {
     }
 
     /// Whether a page of another origin must not read a response: a credential of ours is behind it, and the response
-    /// does not say that this page may read what a request with credentials returns.
+    /// does not permit this page to read responses to requests with credentials.
     func hides(_ response: BufferedResponse) -> Bool {
         guard let foreignCause, let reader = foreignCause.reader else { return false }
         guard

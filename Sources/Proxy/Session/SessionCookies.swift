@@ -41,7 +41,7 @@ struct CookieField: SecretFieldValue {
     }
 }
 
-/// What a route knows of the session that its site's line shares. An object, so that a route without one pays for a
+/// A route's use of the session that its site's line shares. An object, so that a route without one pays for a
 /// comparison with nil only.
 final class SharedSessionUse {
     let key: SharedSession.Key
@@ -57,9 +57,9 @@ final class SharedSessionUse {
 }
 
 extension ExchangeDriver {
-    /// What the session's cookies depend on, if this exchange may use the session of the site's line: the origin is
-    /// trusted, the client does not authenticate itself, belongs to the home's owner or has the home's token, and what
-    /// causes the request may use a credential.
+    /// The cause by which the session's cookies are chosen, if this exchange may use the session of the site's line:
+    /// the origin is trusted, the client does not authenticate itself, belongs to the home's owner or has the home's
+    /// token, and the cause of the request may use a credential.
     private var cookieCause: CookieCause? {
         guard mayBeAnswered, acquisition.trust.answers, isGroupMember, session.isStillSameUser() else { return nil }
         guard let foreignCause else { return .sameSite }

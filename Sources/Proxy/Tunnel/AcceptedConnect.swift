@@ -5,8 +5,8 @@ import CountersignHTTP1
 import NIOCore
 import CountersignUpstream
 
-/// A CONNECT that has got its 200 before it is known what the tunnel carries, because there is an http line for its
-/// host and port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
+/// A CONNECT that has got its 200 before the tunnel's protocol is known, because there is an http line for its host and
+/// port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
 ///
 /// The client's first bytes decide (``TunnelStart``). Requests are handled as if they had been sent to the proxy's own
 /// port. TLS goes the way of any CONNECT. Other protocols get a blind tunnel, and so do clients that are silent,
@@ -48,7 +48,7 @@ final class AcceptedConnect {
     /// Nothing more comes from the client.
     func inputEnded() { isSilent = true }
 
-    /// It is known what the tunnel carries.
+    /// The tunnel's protocol is known.
     func decided() {
         timer?.cancel()
         timer = nil

@@ -2,7 +2,7 @@
 
 import NIOCore
 
-/// Reads later when it is asked to.
+/// A reader that can delay its reads.
 protocol ThrottledReader: AnyObject {
     /// The delay is over.
     func waitEnded()

@@ -3,8 +3,8 @@
 import FoundationEssentials
 import Glibc
 
-/// A temporary folder of this user's alone. It is this process that removes it, whatever becomes of the program that
-/// uses it. If this process is killed as well, the next one to make such a folder removes it.
+/// A temporary folder that only this user can open. This process removes it, even if the program that uses it fails. If
+/// this process is killed as well, the next process that makes such a folder removes it.
 final class LockedFolder: Sendable {
     let path: String
     /// Locked as long as the folder is in use; the kernel unlocks it with the end of the process.
@@ -45,7 +45,7 @@ final class LockedFolder: Sendable {
         if lock >= 0 { close(lock) }
     }
 
-    /// Removes the folder and what is in it.
+    /// Removes the folder with its content.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
     private static func parent(_ environment: [String: String], _ variables: [String]) -> String {

@@ -19,7 +19,7 @@ package struct PageMessage: Equatable, Sendable {
     }
 }
 
-/// Which pages may post messages, and of which types.
+/// The pages that may post messages, and the permitted types.
 package struct PageMessageRules: Equatable, Sendable {
     /// `https://host[:port]`.
     package let origins: [String]

@@ -59,7 +59,7 @@ package struct SignInPage: Sendable {
     package func answer(_ message: PageMessage) async -> String? { await answers(message) }
 }
 
-/// What a user agent reports about its page. URLs are without user name, query and fragment; texts are printable.
+/// A user agent's report about its page. URLs are without user name, query and fragment; texts are printable.
 package enum UserAgentEvent: Equatable, Sendable {
     /// The page could not be shown after all. The sign-in goes on, because the page can be opened by hand.
     case notShown(reason: String)
@@ -70,7 +70,7 @@ package enum UserAgentEvent: Equatable, Sendable {
     case navigationRefused(url: String, reason: String)
     /// A page of this origin waits for an answer.
     case messageReceived(origin: String)
-    /// The page has asked for something with a special URL, of which this is the scheme and the host.
+    /// The page has used a special URL with this scheme and host.
     case specialURL(String)
     /// A second window shows a page, for the installation of a configuration profile or for something else.
     case sessionOpened(url: String, installsProfile: Bool)
@@ -84,7 +84,7 @@ package enum UserAgentEvent: Equatable, Sendable {
     case othersOmitted
 }
 
-/// What the sign-in says about a redirect.
+/// The sign-in's verdict on a redirect.
 package enum RedirectVerdict: Sendable {
     /// It belongs to this sign-in.
     case accepted

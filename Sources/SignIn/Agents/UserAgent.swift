@@ -11,10 +11,10 @@ package protocol UserAgent: Sendable {
 
     /// Shows `page`. Called once for a sign-in.
     ///
-    /// The end of the sign-in cancels the task. The agent then closes what it has opened and returns; the sign-in waits
-    /// for that. An agent that hands the page to another program may return before: the sign-in goes on. An error ends
-    /// the sign-in: ``SignInError``, with `noAgent` if there is no such agent and `cancelled` if the person has closed
-    /// the page.
+    /// The end of the sign-in cancels the task. The agent then closes its windows and returns; the sign-in waits for
+    /// that. An agent that hands the page to another program may return earlier: the sign-in goes on. An error ends the
+    /// sign-in: ``SignInError``, with `noAgent` if there is no such agent and `cancelled` if the person has closed the
+    /// page.
     func show(_ page: SignInPage) async throws
 }
 

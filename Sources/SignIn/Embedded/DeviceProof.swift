@@ -9,7 +9,7 @@ import Synchronization
 
 /// What proves this device to pages that ask for it.
 package struct DeviceProof: Sendable {
-    /// The certificate for a challenge of this origin, or the reason that there is none.
+    /// The certificate for a challenge of this origin, or the reason for its absence.
     package enum Decision: Sendable {
         case certificate(DeviceCredential)
         case none(reason: String)
@@ -85,7 +85,7 @@ final class DeviceAnswers: Sendable {
 
     /// How often the pages may ask: each answer leads to a page that can ask again.
     static let maximum = 8
-    /// What the window accepts as the value of a field.
+    /// The size of the largest field value that the window accepts.
     private static let maximumFieldBytes = 16 << 10
     private static let subject = "urn:http-auth:PKeyAuth"
 

@@ -134,7 +134,7 @@ private final class Visit: Sendable {
     private let page: SignInPage
     private let cookies: SharedCookies?
     private let closingLimit: DispatchTimeInterval
-    /// Whether the window was told to close.
+    /// Whether the window has been ordered to close.
     private let isClosing = Mutex(false)
     private let dialogue = PageDialogue()
     private let flow: SpecialURLFlow?
@@ -156,7 +156,7 @@ private final class Visit: Sendable {
         self.closingLimit = closingLimit
     }
 
-    /// Ends when the window has closed, and nobody is asked a question any more.
+    /// Returns when the window has closed, and no question to the person is open.
     func run(_ opening: WebViewOpening) async -> Result {
         loan.connect { [view] in view.send($0) }
         async let specials: Void? = flow?.run(

@@ -30,18 +30,18 @@ final class PageDialogue: Sendable {
         }
     }
 
-    /// The page that has asked is gone: cancels the question that the person is asked, and those that wait.
+    /// The asking page is gone: cancels the open question to the person, and those that wait.
     func forget() {
         for question in state.withLock({ $0.questions }) { question.cancel() }
     }
 
-    /// Nobody is to be asked any more.
+    /// Permits no further question.
     func end() {
         state.withLock { $0.hasEnded = true }
         forget()
     }
 
-    /// Returns when nobody is asked any more. ``end()`` comes first.
+    /// Returns when no question is open. Call ``end()`` first.
     func hasEnded() async {
         await state.withLock { $0.questions.last }?.value
     }

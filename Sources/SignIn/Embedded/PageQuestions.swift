@@ -7,7 +7,7 @@ import CountersignJSON
 /// authentication service: `{"type": "NameCallback", "output": [{"name": "prompt", "value": "User name"}], "input":
 /// [{"name": "IDToken1", "value": ""}]}`.
 package struct PageQuestions: Sendable {
-    /// One callback. Texts are those of the page, and not printable as they are.
+    /// One callback. Texts are the page's own, and may contain unprintable characters.
     package struct Question: Equatable, Sendable {
         package enum Kind: Equatable, Sendable {
             case text

@@ -15,6 +15,6 @@ package final class ResponseFeed: Sendable {
     func disconnect() { receiver.withLock { $0 = nil } }
 
     /// Called on any thread before the window gets the response, so that the sign-in knows the response when the window
-    /// reports what it has led to.
+    /// reports its consequences.
     package func received(_ response: PageResponse) { receiver.withLock { $0 }?(response) }
 }

@@ -4,7 +4,7 @@ import CountersignCryptography
 import Synchronization
 
 /// Lends the session of the sign-in's window, which is its cookies, to a second window, and takes it back when that
-/// closes. The windows are processes of their own: what one of them sets meanwhile, the other does not see.
+/// closes. The windows are separate processes: neither sees the cookies that the other sets meanwhile.
 final class SessionLoan: Sendable {
     /// The cookies of a window, and how many more it has.
     struct Report: Equatable, Sendable {
@@ -48,8 +48,8 @@ final class SessionLoan: Sendable {
         }
     }
 
-    /// Puts the cookies that the second window had in the end into the sign-in's window, and removes those of `taken`
-    /// that it had not any more.
+    /// Puts the second window's final cookies into the sign-in's window, and removes those of `taken` that the second
+    /// window no longer had.
     func giveBack(_ report: Report, taken: Report) {
         var changes = report.cookies.filter { !taken.cookies.contains($0) }
         if report.omitted == 0 {
@@ -80,7 +80,7 @@ extension WebViewCookie {
         name == other.name && domain == other.domain && path == other.path
     }
 
-    /// Removes the cookie where it is stored.
+    /// A cookie that removes this one.
     fileprivate var expired: WebViewCookie {
         WebViewCookie(
             name: name, value: Secret(utf8: ""), domain: domain, path: path, expires: 1, isSecure: isSecure,

@@ -10,9 +10,9 @@ package final class SharedCookies: Sendable {
     package let key: SharedSession.Key
     /// The names of the session's cookies.
     let names: [String]
-    /// What the window gets.
+    /// The stored cookies of the session.
     let stored: [Cookie]
-    /// What the window has reported last, with the time at which it has reported each cookie first as it is.
+    /// The window's latest report, with the time of the first report of each cookie's present value.
     private let reported = Mutex<[(cookie: WebViewCookie, since: Int64)]>([])
 
     /// A cookie that the vault has.
@@ -27,7 +27,7 @@ package final class SharedCookies: Sendable {
         }
     }
 
-    /// `stored` is the session in the vault; nil if there is none, or if it is for the window's proxy alone to add.
+    /// `stored` is the session in the vault; nil without one, or if only the window's proxy may add it.
     package init(_ scope: SessionScope, stored: SharedSession?) {
         key = SharedSession.Key(group: scope.group, host: scope.host.text)
         names = scope.cookies
@@ -46,12 +46,12 @@ package final class SharedCookies: Sendable {
         }
     }
 
-    /// The cookies that the window had in the end and did not get, for the vault, without those that the vault has got
-    /// later from elsewhere. `now` is in seconds since 1970, `isPublicSuffix` says whether anybody can register names
-    /// below a domain, and `known` returns what the vault has.
+    /// The window's final cookies that are new or changed, for the vault, without those that the vault has received
+    /// later from elsewhere. `now` is in seconds since 1970, `isPublicSuffix` says whether anyone can register names
+    /// below a domain, and `known` returns the vault's cookie.
     ///
-    /// The window does not tell SameSite=None from a cookie without the attribute. Such a cookie counts as one without,
-    /// which fewer requests get, unless the vault knows better.
+    /// The window does not distinguish SameSite=None from a cookie without the attribute. Such a cookie counts as one
+    /// without, which fewer requests get, unless the vault knows better.
     package func captured(
         at now: Int64, isPublicSuffix: (String) -> Bool, known: (Cookie.Identity) -> Known?
     ) -> [Cookie] {

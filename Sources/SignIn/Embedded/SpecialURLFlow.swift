@@ -6,11 +6,11 @@ import CountersignDeviceManagement
 import CountersignOAuth
 import Synchronization
 
-/// The special URLs of one sign-in: takes what the window and its proxy report, asks the controller, and has the window
-/// do it. One after the other, in the order of the reports; while a decision takes time, because a broker works, only
-/// the special URLs after it wait.
+/// The special URLs of one sign-in: takes the reports of the window and its proxy, asks the controller, and has the
+/// window carry out the decision. It handles them one by one, in the order of the reports; while a decision takes time,
+/// because a broker works, only later special URLs wait.
 final class SpecialURLFlow: Sendable {
-    /// The window, as far as it is used here.
+    /// The operations of the window that are used here.
     struct View: Sendable {
         let load: @Sendable (_ url: String, _ headers: [AdditionalHeader]) -> Void
         /// The window was sent to a URL that may be the redirect URI.
@@ -54,7 +54,7 @@ final class SpecialURLFlow: Sendable {
     private let decisions = Mutex<(task: Task<Void, Never>?, waiting: [SpecialPage])>((nil, []))
     private let session = Mutex<(number: Int, task: Task<Void, Never>?)>((0, nil))
     private let counts = Mutex<(urls: Int, completed: Set<String>, external: Int)>((0, [], 0))
-    /// Whether the sign-in has its result. What was reported before and is not carried out yet, is not any more.
+    /// Whether the sign-in has its result. Earlier reports that are still pending are then dropped.
     private let isOver = Mutex(false)
     private let hasRefusedHandOff = Mutex(false)
     /// Whether there were more reports than can wait.
@@ -64,7 +64,7 @@ final class SpecialURLFlow: Sendable {
     /// The page of the second window that is open.
     private let openPage = Mutex<String?>(nil)
 
-    /// How often the desktop is asked to open something that is not a page for the window.
+    /// How often the desktop may be asked to open something that is not a page for the window.
     private static let maximumExternal = 4
     /// How often the sign-in is repeated because a special URL says that a step is complete, each once.
     private static let maximumRepetitions = 4

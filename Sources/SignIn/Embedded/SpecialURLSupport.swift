@@ -30,13 +30,13 @@ package struct SpecialURLSupport: Sendable {
     package var openDoors: (@Sendable ([Origin], ResponseFeed) async throws -> Doors)?
     /// Installs configuration profiles; nil if this program cannot.
     package var installer: (any ProfileInstalling)?
-    /// Lets the identity broker of the machine go on with the sign-in; nil if there is none. After an error the window
-    /// goes on, unless the person has cancelled.
+    /// Lets the identity broker of the machine go on with the sign-in; nil without one. After an error the window goes
+    /// on, unless the person has cancelled.
     package var broker: (@Sendable () async throws -> Void)?
     /// Asks the person whether a page may hand this URL to another program; nil if there is nobody to ask, so that none
     /// may. Ends when its task is cancelled.
     package var confirmHandOff: (@Sendable (_ url: String) async -> Bool)?
-    /// An app's own handler, which may pass to the given one what it does not decide itself; nil for the given one.
+    /// An app's own handler, which may pass decisions on to the given one; nil for the given one.
     package var handler: (@Sendable (any InteractiveWebviewHandler) -> any InteractiveWebviewHandler)?
 
     package init(_ settings: SpecialURLSettings, signIn: String) {

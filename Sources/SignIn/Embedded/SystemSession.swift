@@ -149,8 +149,8 @@ struct SystemSession: Sendable {
         }
     }
 
-    /// Has the profile installed, and says in the window what became of it. The window's events go on meanwhile. A
-    /// profile that is not installed ends the session, whatever the page says later.
+    /// Has the profile installed, and shows the result in the window. The window's events continue meanwhile. A profile
+    /// that is not installed ends the session, regardless of the page's later reports.
     private func deliver(_ content: Secret, from host: String, to view: WebViewProcess, _ profiles: ProfileQueue) {
         guard let installer else {
             return refuse(Self.cannotInstall, view, profiles)

@@ -20,7 +20,7 @@ enum WebViewCommand: Equatable, Sendable {
     case showMessage(String)
     /// Ends the sign-in: the cookies are reported once more.
     case close
-    /// Ends the sign-in and forgets what it did.
+    /// Ends the sign-in and discards its cookies.
     case cancel
 
     /// One line with its end.
@@ -57,7 +57,7 @@ enum WebViewCommand: Equatable, Sendable {
     }
 }
 
-/// The first command: what the window may do.
+/// The first command: the permissions of the window.
 struct WebViewOpening: Equatable, Sendable {
     var url: String
     var redirectURIs: [String]

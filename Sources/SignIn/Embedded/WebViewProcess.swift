@@ -8,7 +8,7 @@ import Synchronization
 /// A running `countersign-webview`. Standard input is a socket, so that a write to a program that has ended raises no
 /// signal; standard output is a pipe.
 final class WebViewProcess: Sendable {
-    /// What was read from the program.
+    /// The output of the program.
     enum Output: Equatable, Sendable {
         /// Without its end.
         case line([UInt8])

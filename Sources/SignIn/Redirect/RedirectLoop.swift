@@ -120,7 +120,7 @@ struct RedirectLoop {
         connections.remove(at: index)
     }
 
-    /// Reads what is there. Returns whether the connection is still open.
+    /// Reads the available bytes. Returns whether the connection is still open.
     private mutating func read(_ index: Int) -> Bool {
         var chunk = [UInt8](repeating: 0, count: 8 << 10)
         let count = recv(connections[index].descriptor, &chunk, chunk.count, 0)

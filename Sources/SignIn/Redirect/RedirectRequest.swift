@@ -2,7 +2,7 @@
 
 import CountersignHTTP1
 
-/// What a request to the redirect listener means.
+/// The meaning of a request to the redirect listener.
 enum RedirectRequest: Equatable {
     /// An authorization response: the encoded parameters of a query or of a form.
     case response(String)
@@ -29,7 +29,7 @@ struct RedirectInput {
         self.port = port
     }
 
-    /// Adds what was received. Returns nil while the request is incomplete.
+    /// Adds the bytes received. Returns nil while the request is incomplete.
     mutating func received(_ more: some Collection<UInt8>) -> RedirectRequest? {
         bytes += more
         if let head { return form(of: head) }
