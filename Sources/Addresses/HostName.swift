@@ -71,7 +71,7 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
     /// In 127.0.0.0/8, or `::1`.
     package var isLoopbackAddress: Bool { HostText.isLoopbackAddress(text) }
 
-    /// Either of them: the host is this machine, whatever a name server says.
+    /// Either of them: the host is this machine, regardless of the name server.
     package var isLoopback: Bool { isLoopbackName || isLoopbackAddress }
 
     /// 4 or 16 bytes in network order; empty for a name.

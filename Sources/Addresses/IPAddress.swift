@@ -39,7 +39,7 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// `0.0.0.0` or `::`, which Linux connects to this machine.
     package var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 
-    /// Whether the address leads to this machine or to its link, whoever has it: loopback, 0.0.0.0/8 and `::`,
+    /// Whether the address leads to this machine or to its link on every machine: loopback, 0.0.0.0/8 and `::`,
     /// 169.254.0.0/16 and fe80::/10, and an IPv6 address that contains such an IPv4 address.
     ///
     /// The address of an interface is not among them, because others reach it, too.

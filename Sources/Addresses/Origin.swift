@@ -11,7 +11,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         /// A parent proxy, which is no origin, but challenges and is listed like one. No request has this scheme.
         case proxy
 
-        /// 0 if there is none.
+        /// 0 without one.
         package var defaultPort: UInt16 {
             switch self {
             case .http: 80

@@ -59,7 +59,7 @@ package struct PublicSuffixes: Sendable {
         """.split(whereSeparator: \.isWhitespace).joined(separator: "\n").utf8)
 }
 
-/// The rules of a list, each part of which is parsed when a look-up first needs it.
+/// The rules of a list. A part is parsed when a look-up first needs it.
 private final class SuffixRules: Sendable {
     private struct State {
         /// Nil once it has been parsed.

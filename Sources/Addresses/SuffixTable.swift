@@ -60,7 +60,7 @@ struct SuffixTable: Sendable {
 
     // MARK: Slots
 
-    /// The slot of the name, or the free slot where it belongs. The table always has a free slot.
+    /// The slot of the name, or the free slot for it. The table always has a free slot.
     private func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
         let mask = slots.count - 1
         var place = Self.hash(name) & mask

@@ -52,9 +52,9 @@ package struct BrokerClientApp: Equatable, Sendable {
     /// The URL of the tenant: `https://login.microsoftonline.com/common`.
     package let authority: String
     package let scopes: [String]
-    /// A JSON object: what the tokens have to say (OpenID Connect Core §5.5).
+    /// A JSON object: the claims that the tokens have to contain (OpenID Connect Core §5.5).
     package let claims: String?
-    /// Sent as they are with each authorization request, by name.
+    /// Sent unchanged with each authorization request, by name.
     package let parameters: [String: String]
 
     package init(

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// Why the broker did not do what it was asked. Text of the broker is printable and shortened; nothing of it is secret.
+/// Why the broker did not perform a call. Text of the broker is printable and shortened, and never secret.
 package struct BrokerError: CodedError {
     package enum Code: Equatable, Sendable {
         /// libdbus-1 is not installed.
@@ -21,7 +21,7 @@ package struct BrokerError: CodedError {
         case malformedReply
         /// The broker reports an error.
         case failed
-        /// The broker has no account, or not the one that was asked for.
+        /// The broker has no account, or not the requested one.
         case noAccount
     }
 

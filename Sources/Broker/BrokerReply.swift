@@ -32,8 +32,8 @@ package struct BrokerAccount: Equatable, Sendable {
 }
 
 extension BrokerAccount {
-    /// The account with this user name, compared without case; without a name, the only one. Throws `noAccount` if
-    /// there is none, or if there are several and nobody has named one.
+    /// The account with this user name, compared without case; without a name, the only one. Throws `noAccount` without
+    /// one, or if there are several and `username` is nil.
     package static func choose(
         among accounts: [BrokerAccount], named username: String?
     ) throws(BrokerError) -> BrokerAccount {
@@ -64,7 +64,7 @@ extension BrokerAccount {
         return account
     }
 
-    /// The account of the sign-in called `name`, whose ``subject`` is this. Throws `noAccount` if there is none.
+    /// The account of the sign-in called `name`, whose ``subject`` is this. Throws `noAccount` without one.
     package static func find(
         _ subject: String, of name: String, among accounts: [BrokerAccount]
     ) throws(BrokerError) -> BrokerAccount {
@@ -95,7 +95,7 @@ package struct BrokerToken: Equatable, Sendable {
 
 /// A header that proves the broker's primary refresh token to the sign-in page.
 package struct BrokerCookie: Equatable, Sendable {
-    /// The only name that is used: a header of another name would be sent for whatever the broker says.
+    /// The only permitted name: otherwise the broker could choose any header to send.
     package static let name = "x-ms-RefreshTokenCredential"
 
     /// Visible ASCII characters.
@@ -109,7 +109,7 @@ package struct BrokerCookie: Equatable, Sendable {
 
 /// The text of a reply, and the values in it.
 ///
-/// A failure comes in one of four forms, all of which throw: the member `error`, the member `error` of
+/// A failure comes in one of four forms, which all throw: the member `error`, the member `error` of
 /// `brokerTokenResponse`, a D-Bus error, which ``BrokerError/init(named:_:in:)`` reads, and an empty string.
 package struct BrokerReply: Sendable {
     private let method: BrokerCall.Method
@@ -135,7 +135,7 @@ package struct BrokerReply: Sendable {
         if let error = value["brokerTokenResponse"]?.present("error") { throw Self.failure(error, method) }
     }
 
-    /// The error's texts, as far as they are known: the broker's object differs from version to version.
+    /// The known texts of the error: the broker's object differs from version to version.
     private static func failure(_ error: JSONValue, _ method: BrokerCall.Method) -> BrokerError {
         if case .string(let text) = error.content { return .failed(method, PrintableText.longer(text)) }
         let texts = ["errorDescription", "error_description", "message", "context"].compactMap { error.string($0) }
@@ -146,7 +146,7 @@ package struct BrokerReply: Sendable {
 
     // MARK: Values
 
-    /// All accounts, of which there may be none.
+    /// All accounts; may be empty.
     package func accounts() throws(BrokerError) -> [BrokerAccount] {
         try reading { reader throws(JSONError) in
             var accounts: [BrokerAccount] = []
@@ -195,7 +195,7 @@ package struct BrokerReply: Sendable {
     }
 
     /// The cookie, in the form of versions up to 2.0.1 (`cookieName`, `cookieContent`) or in that of later ones (the
-    /// first of `cookieItems` that has the right name). Throws `failed` if there is none of that name.
+    /// first of `cookieItems` that has the right name). Throws `failed` if none has that name.
     package func cookie() throws(BrokerError) -> BrokerCookie {
         var contents: [Secret?] = []
         if case .array(let items)? = value["cookieItems"]?.content {

@@ -92,7 +92,7 @@ private final class BusAttempt: Sendable {
     private static let startLimit = Duration.seconds(5)
     /// How long a connection may take if the call has no limit.
     private static let connectionLimit = Duration.seconds(20)
-    /// By how much the thread is faster than its deadline. It knows better what has happened.
+    /// How much later than the thread's own limit the deadline is: the thread's error is more precise.
     private static let grace = Duration.milliseconds(500)
 
     init(_ call: BrokerCall, _ correlation: String, _ address: String) {

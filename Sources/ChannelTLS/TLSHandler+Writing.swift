@@ -23,7 +23,7 @@ extension TLSHandler {
         emit(context)
     }
 
-    /// What arrives from now on may contain secrets, of which no copy is kept here.
+    /// From now on, received bytes may contain secrets, and this handler keeps no copy of them.
     package func cleansePlaintext() { engine.cleansePlaintext() }
 
     /// Writes and flushes `bytes` without the round trip through the pipeline. Secret bytes are overwritten once they

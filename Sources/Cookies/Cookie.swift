@@ -33,7 +33,7 @@ package struct Cookie: Equatable, Sendable {
     package let isSecure: Bool
     package let isHTTPOnly: Bool
     package let sameSite: SameSite
-    /// The first second at which the cookie is not valid any more; nil if it ends with the browser's session.
+    /// The first second at which the cookie is no longer valid; nil if it ends with the browser's session.
     package let expires: Int64?
     /// When it was received.
     package let stored: Int64
@@ -57,8 +57,8 @@ package struct Cookie: Equatable, Sendable {
     package var isHostOnly: Bool { identity.isHostOnly }
     package var path: String { identity.path }
 
-    /// The first second at which the cookie is not used any more. A cookie that ends with the browser's session is kept
-    /// for a day, because nothing tells when that is.
+    /// The first second at which the cookie is no longer used. A cookie that ends with the browser's session is kept
+    /// for a day, because that end is unknown.
     package var end: Int64 {
         expires ?? stored.addingReportingOverflow(SharedSession.sessionCookieSeconds).partialValue
     }

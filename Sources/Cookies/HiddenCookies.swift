@@ -2,10 +2,10 @@
 
 import CountersignCryptography
 
-/// The cookies that one exchange's responses have set of which its client has seen none, because their challenges were
+/// The cookies from those responses of one exchange that its client has not seen, because their challenges were
 /// answered for it. A client that answers itself would send them with its answer, and would keep them.
 ///
-/// Nothing of this outlives the exchange, whose requests all go to one origin and one path.
+/// They do not outlive the exchange, whose requests all go to one origin and one path.
 package struct HiddenCookies {
     private struct Line {
         let identity: Cookie.Identity
@@ -68,8 +68,8 @@ package struct HiddenCookies {
 
     // MARK: The client
 
-    /// The values of Set-Cookie that the client gets with the final response, oldest first. `own` are those that the
-    /// response has itself; what they replace is left out.
+    /// The values of Set-Cookie that the client gets with the final response, oldest first. `own` are the response's
+    /// own values; the values that they replace are left out.
     package func lines(besides own: [ArraySlice<UInt8>], path: some Collection<UInt8>) -> [ArraySlice<UInt8>] {
         let path = path.prefix { $0 != UInt8(ascii: "?") }
         let replaced = Set(own.map { SetCookieReader.identity($0, requestPath: path) })

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// What one Set-Cookie does to a session.
+/// The change that one Set-Cookie makes to a session.
 package struct ReceivedChange: Equatable, Sendable {
     package let change: SharedSession.Change
     /// The attribute of the field, which one that removes a cookie may have, too.
@@ -31,9 +31,9 @@ package struct SetCookieReader {
         self.isPublicSuffix = isPublicSuffix
     }
 
-    /// What one Set-Cookie does to the session. `path` is the request's, which may have a query. Nil for a cookie of
-    /// another name, for one that a browser would ignore, and for one with Partitioned, which belongs to the site of a
-    /// browser's top-level page.
+    /// The change that one Set-Cookie makes to the session. `path` is the request's, which may have a query. Nil for a
+    /// cookie of another name, for one that a browser would ignore, and for one with Partitioned, which belongs to the
+    /// site of a browser's top-level page.
     package func change(
         _ field: some Collection<UInt8>, requestPath path: some Collection<UInt8>
     ) -> ReceivedChange? {

@@ -36,7 +36,7 @@ package struct SharedSession: Equatable, Sendable {
     package private(set) var cookies: [Cookie] = []
 
     package static let maximumCookies = 64
-    /// The largest sum of ``Cookie/byteCount``: half of what a request's head may have.
+    /// The largest sum of ``Cookie/byteCount``: half of the limit of a request's head.
     package static let maximumBytes = 32 << 10
     /// How long a cookie without an expiry is kept.
     package static let sessionCookieSeconds: Int64 = 24 * 60 * 60
@@ -45,7 +45,7 @@ package struct SharedSession: Equatable, Sendable {
         self.key = key
     }
 
-    /// When a cookie was stored last; 0 if there is none.
+    /// When a cookie was stored last; 0 without cookies.
     package var stored: Int64 { cookies.map(\.stored).max() ?? 0 }
 
     private var byteCount: Int { cookies.reduce(0) { $0 + $1.byteCount } }
@@ -77,7 +77,7 @@ package struct SharedSession: Equatable, Sendable {
         return true
     }
 
-    /// The cookies that are not used any more at `now`, in seconds since 1970.
+    /// The cookies that are no longer used at `now`, in seconds since 1970.
     package func expired(at now: Int64) -> [Cookie.Identity] {
         cookies.filter { $0.end <= now }.map(\.identity)
     }

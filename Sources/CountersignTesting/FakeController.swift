@@ -33,7 +33,7 @@ public final class FakeController: ChallengeHandling {
         for stream in state.withLock({ $0.streams }) { stream.yield(event) }
     }
 
-    /// Throws what the closure throws. False while integrated authentication is switched off.
+    /// Throws the closure's error. False while integrated authentication is switched off.
     @discardableResult
     public func canHandle(_ space: ProtectionSpace) throws(ChallengeError) -> Bool {
         guard isIntegratedAuthenticationEnabled else { return false }

@@ -120,7 +120,7 @@ public final class FakeIssuer: Sendable {
         state.content.withLock { $0.failures[endpoint] = failure }
     }
 
-    // MARK: What has happened
+    // MARK: History
 
     /// The requests in the order in which they came, such as `POST /token`.
     public var requests: [String] { state.content.withLock { $0.requests } }

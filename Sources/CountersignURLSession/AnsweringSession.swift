@@ -119,8 +119,8 @@ public final class AnsweringSession: Sendable {
         return try await upload(request, .stream(content), content.length.map { Int64(clamping: $0) }, onProgress)
     }
 
-    /// Sends a request with the parts of a sequence, each of which is asked for when the server has accepted enough of
-    /// those before it.
+    /// Sends a request with the parts of a sequence. Requests each part when the server has accepted enough of the
+    /// previous ones.
     ///
     /// Without `contentLength`, the request has the chunked coding (RFC 9112 §7.1), which some servers reject. Throws
     /// the sequence's errors, and `URLError.requestBodyStreamExhausted` if its length is not `contentLength`, or if the

@@ -21,7 +21,7 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     private var hasEnded = false
     /// The client has received the response's head, and receives its body in pieces.
     private var isPassing = false
-    /// What has arrived while the task was suspended, until ``startLoading()`` for its next resumption.
+    /// The events that have arrived while the task was suspended, until ``startLoading()`` for its next resumption.
     private var held: [@Sendable (ProxiedLoading) -> Void] = []
 
     override class func canInit(with request: URLRequest) -> Bool {

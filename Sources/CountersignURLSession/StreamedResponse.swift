@@ -8,7 +8,8 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A response whose content arrives as fast as it is read. If it is released before its end, the transfer is cancelled.
+/// A response with back-pressure: its content arrives at the speed of its reader. If it is released before its end, the
+/// transfer is cancelled.
 struct StreamedResponse: Sendable {
     /// Without content.
     let head: ProxiedResponse

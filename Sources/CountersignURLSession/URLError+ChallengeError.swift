@@ -40,6 +40,6 @@ extension URLError {
         }
     }
 
-    /// The error of the library that this one was made of; nil if there was none.
+    /// The library's error that caused this one; nil without one.
     public var challengeError: ChallengeError? { errorUserInfo[NSUnderlyingErrorKey] as? ChallengeError }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Makes text from a server, a file or another program safe for people: for the terminal, for error messages and for
-/// logs. What may be seen as it is is decided here only, by ``isVisible(_:)``.
+/// logs. Only ``isVisible(_:)`` decides which characters may be shown unchanged.
 package enum PrintableText {
-    /// Whether the character is seen as what it is. Those that control a terminal, are invisible, end a line or change
-    /// the direction of the text are not: the categories Cc, Cf, Zl and Zp, and the properties Bidi_Control and
+    /// Whether the character looks like itself. Those that control a terminal, are invisible, end a line or change the
+    /// direction of the text are not: the categories Cc, Cf, Zl and Zp, and the properties Bidi_Control and
     /// Default_Ignorable_Code_Point of Unicode, which variation selectors, tags and fillers have.
     package static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return (0x20...0x7E).contains(scalar.value) }

@@ -27,12 +27,12 @@ package struct ESTBootstrap: Equatable, Sendable {
         }
     }
 
-    /// The CA certificate whose SHA-256 is `fingerprint`. Throws `untrustedServer` if there is none.
+    /// The CA certificate whose SHA-256 is `fingerprint`. Throws `untrustedServer` without one.
     package func certificationAuthority(withFingerprint fingerprint: [UInt8]) throws(EnrollmentError) -> Certificate {
         try Self.certificate(withFingerprint: fingerprint, among: certificationAuthorities)
     }
 
-    /// The one of a server's CA certificates whose SHA-256 is `fingerprint`. Throws `untrustedServer` if there is none.
+    /// The one of a server's CA certificates whose SHA-256 is `fingerprint`. Throws `untrustedServer` without one.
     package static func certificate(
         withFingerprint fingerprint: [UInt8], among certificates: [Certificate]
     ) throws(EnrollmentError) -> Certificate {

@@ -10,7 +10,7 @@ struct ESTResponse {
     /// Names in lower case.
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
-    /// What the request was sent with in answer to a challenge; nil if there was none.
+    /// The credential with which the request answered a challenge; nil without one.
     var answered: EnrollmentError.Object?
 
     /// The first value of a field.

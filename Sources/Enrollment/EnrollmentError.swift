@@ -59,7 +59,7 @@ package struct EnrollmentError: CodedError {
     /// The seconds to wait before the next attempt, at most ``ESTClient/longestRetryAfter``; nil if the server did not
     /// say.
     package let retryAfter: Int64?
-    /// What the server has rejected for good, if anything.
+    /// The credential or request that the server has rejected for good; nil without one.
     package let rejects: Object?
     /// The connection ended without a reason while the server had yet to accept the identity. Some servers reject a
     /// certificate in this way.

@@ -25,7 +25,7 @@ package struct WebExchange: Sendable {
     package var responseBytes = 256 << 10
     /// Whether nobody is harmed if others read the exchange or answer it, so that it may be plain http.
     package var isPublic = false
-    /// Whether the response may be compressed. `responseBytes` counts what it is without that.
+    /// Whether the response may be compressed. `responseBytes` limits the decompressed size.
     package var acceptsCompression = false
     /// The hops of its route; nil for those of ``ControlRoutes``.
     package var route: CurlRoute?

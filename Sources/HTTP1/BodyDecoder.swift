@@ -30,8 +30,8 @@ package struct BodyDecoder: Sendable {
     /// How many octets of the current trailer line have been collected.
     private var trailerLineBytes = 0
     private var failure: HTTP1Error?
-    /// What was wrong with the framing so far, and was read nevertheless; nil if nothing was. Only origins' bodies are
-    /// repaired. After it, their connection serves no other exchange.
+    /// The tolerated fault in the framing so far; nil without one. Only origins' bodies are repaired. After a repair,
+    /// their connection serves no other exchange.
     package private(set) var repair: HTTP1Error.Code?
     private let limits: HeadLimits
     private let sender: MessageSender

@@ -20,7 +20,7 @@ struct ChunkHeader: Sendable {
 
     /// At most 2^63 - 1.
     private(set) var size: UInt64 = 0
-    /// What was wrong with the header, and was read nevertheless.
+    /// The tolerated fault in the header.
     private(set) var repair: HTTP1Error.Code?
     /// Octets of extensions, blanks and needless zeros so far: in all chunks of a client's message, in this chunk of an
     /// origin's. Some servers pad every size with blanks.

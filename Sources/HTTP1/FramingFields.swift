@@ -22,7 +22,7 @@ struct FramingFields: Hashable, Sendable {
         if tabbed == nil, line.hasTab(in: section) { tabbed = line.known }
     }
 
-    /// The number that `digits` are, without a leading zero; nil if it is none, or 2^63 or more.
+    /// The number in `digits`, without a leading zero; nil if it is not a number, or 2^63 or more.
     static func decimal(_ section: RawSpan, _ digits: Range<Int>) -> UInt64? {
         guard !digits.isEmpty, digits.count <= 19 else { return nil }
         guard section.byte(digits.lowerBound) != 0x30 || digits.count == 1 else { return nil }

@@ -87,7 +87,7 @@ struct FramingRepair {
         return false
     }
 
-    /// The only length; nil if there is none, if two differ, or if one is no number below 2^63.
+    /// The only length; nil without one, if two differ, or if one is not a number below 2^63.
     private func length(_ head: RawSpan) -> UInt64? {
         var length: UInt64?
         var isValid = true

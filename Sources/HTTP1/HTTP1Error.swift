@@ -31,7 +31,7 @@ package struct HTTP1Error: Error, Equatable, CustomStringConvertible {
         case trailersTooLarge
         case malformedTrailers
 
-        /// What was not clean in a response that was repaired, for a log.
+        /// The deviation of a repaired response, for a log.
         package var deviation: String {
             switch self {
             case .bareLineFeed: "line feed without carriage return"

@@ -14,8 +14,8 @@ package struct HeadLimits: Sendable {
     package let chunkExtensionBytes: Int
 
     package static let standard = HeadLimits()
-    /// Of responses: an origin may set many cookies, and no memory is reserved for what it does not send. Its chunk
-    /// extensions are not kept at all.
+    /// Of responses: an origin may set many cookies, and a high limit reserves no memory. Its chunk extensions are not
+    /// kept at all.
     package static let response = HeadLimits(
         headBytes: 256 * 1024, fieldCount: 1_000, chunkExtensionBytes: 16 * 1024)
 

@@ -27,7 +27,7 @@ package enum ProxyStatus {
         return result + "\""
     }
 
-    /// A parameter of such a value, which is a token or a string (RFC 8941 §3.3); nil if there is none.
+    /// A parameter of such a value, which is a token or a string (RFC 8941 §3.3); nil without one.
     package static func parameter(_ name: String, of item: some StringProtocol) -> String? {
         guard let start = item.firstRange(of: "; \(name)=")?.upperBound else { return nil }
         let rest = item[start...]

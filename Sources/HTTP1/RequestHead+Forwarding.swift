@@ -38,8 +38,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
-    /// The next hop is a parent proxy that forwards the request. It is asked to keep the connection in the way that
-    /// those which speak HTTP/1.0 know.
+    /// The next hop is a parent proxy that forwards the request. The request asks it to keep the connection in the form
+    /// that HTTP/1.0 proxies know.
     package var isForParent: Bool
     /// Whether Expect is forwarded.
     package var keepsExpect: Bool

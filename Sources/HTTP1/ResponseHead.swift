@@ -59,7 +59,7 @@ package struct ResponseHead: Sendable {
         try parse(bytes, limits, repairing: nil)
     }
 
-    /// `repairing`: what was wrong with the head that was received. A head that is not clean is then refused.
+    /// `repairing`: the fault of the received head if `bytes` is its repaired form. A further fault is then refused.
     private static func parse(
         _ bytes: RawSpan, _ limits: HeadLimits, repairing repair: HTTP1Error.Code?
     ) throws(HTTP1Error) -> Parsed<ResponseHead>? {
@@ -99,9 +99,9 @@ package struct ResponseHead: Sendable {
         return Parsed(head: parsed.head, consumedBytes: repaired.consumedBytes)
     }
 
-    /// The status in the status-line at the start of `bytes`, whatever is wrong with the rest of it and the fields; nil
-    /// if the three digits are not there. For a head that ``parse(_:limits:)`` refuses, or that ends early: a
-    /// response that cannot be used is a response.
+    /// The status in the status-line at the start of `bytes`, even if the rest of it and the fields are malformed; nil
+    /// if the three digits are missing. For a head that ``parse(_:limits:)`` refuses, or that ends early: an unusable
+    /// response is still a response.
     package static func status(atStartOf bytes: RawSpan) -> Int? {
         guard bytes.byteCount >= 12, bytes.matches("http/", at: 0..<5), Octet.isWhitespace(bytes.byte(8)) else {
             return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a client sends in a tunnel, as far as its first bytes show: HTTP/1, TLS or another protocol.
+/// The protocol that a client speaks in a tunnel, by its first bytes: HTTP/1, TLS or another one.
 ///
 /// The request-line alone decides (RFC 9112 §3). A line that begins with a method of RFC 9110, or PATCH, is HTTP even
 /// if the rest of it is malformed, so that it is refused. Any other line must end in `HTTP/1.` and a digit.

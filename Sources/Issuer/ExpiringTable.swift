@@ -28,7 +28,7 @@ struct ExpiringTable<Value: Sendable>: Sendable {
         entries[name] = entry
     }
 
-    /// The name of a value that is `wanted`; nil if there is none.
+    /// The name of a value that is `wanted`; nil without one.
     func name(now: Int64, where wanted: (Value) -> Bool) -> String? {
         entries.first { $0.value.expires > now && wanted($0.value.value) }?.key
     }

@@ -50,7 +50,7 @@ final class IssuerConnection: ChannelInboundHandler {
         }
     }
 
-    /// Parses what has arrived. Returns whether it is the whole request.
+    /// Parses the bytes received. Returns whether they are the whole request.
     private func isComplete(_ context: ChannelHandlerContext) throws(HTTP1Error) -> Bool {
         if head == nil {
             let bytes = input

@@ -24,7 +24,7 @@ package struct IssuerSettings: Sendable {
     package enum Interaction: Sendable {
         /// On a page that asks for name and password. `isFilledIn`: both are in the form already.
         case page(isFilledIn: Bool)
-        /// Whoever opens the authorization page is the account's person, and every device code is confirmed.
+        /// Anyone who opens the authorization page is the account's person, and every device code is confirmed.
         case automatic
     }
 

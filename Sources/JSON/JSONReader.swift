@@ -18,7 +18,7 @@ package struct JSONReader {
     private let strictness: Strictness
     private var known: [String] = []
 
-    /// `name` is what the object is, for messages: `the profile`. Throws `wrongValue` if `value` is not an object.
+    /// `name` names the object in messages: `the profile`. Throws `wrongValue` if `value` is not an object.
     package init(_ value: JSONValue, _ name: String, _ strictness: Strictness) throws(JSONError) {
         guard case .object(let members) = value.content else {
             throw JSONError(.wrongValue, at: value.position, "\(name) must be an object, not \(value.kind)")
@@ -56,7 +56,7 @@ package struct JSONReader {
         return string
     }
 
-    /// A string of a member that the parser was told to treat as a secret.
+    /// A string of a member that the parser treats as a secret.
     package mutating func secretIfPresent(_ name: String) throws(JSONError) -> Secret? {
         guard let value = valueIfPresent(name) else { return nil }
         switch value.content {

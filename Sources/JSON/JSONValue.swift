@@ -30,7 +30,7 @@ package struct JSONValue: Sendable, Equatable {
 
     package static func == (left: Self, right: Self) -> Bool { left.content == right.content }
 
-    /// The value of a member; nil if there is none, or if this is not an object.
+    /// The value of a member; nil without one, or if this is not an object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = content else { return nil }
         return members.first { $0.name.isExactly(name) }?.value

@@ -52,7 +52,7 @@ package enum SocketOwner {
         }
     }
 
-    /// The process or the system has no descriptors left, so that the kernel cannot be asked.
+    /// The process or the system has no descriptors left, so the look-up in the kernel is impossible.
     package struct NoDescriptors: Error {}
 
     /// The owner of the other end of an accepted connection. Nil also if this process has no descriptors left.

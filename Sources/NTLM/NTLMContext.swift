@@ -14,8 +14,8 @@ import CountersignSPNEGO
 ///
 /// Each method is called once, in this order. After an error, only `negotiate()` may be called, which starts a new
 /// dialogue. LM, NTLMv1, anonymous log-on, datagrams, sealing of messages, and signing without extended session
-/// security are not implemented. Whatever the server's message lacks, the response is NTLMv2 with our three pairs: a
-/// message without target info, or with fewer flags, may come from a man in the middle.
+/// security are not implemented. The response is always NTLMv2 with our three pairs: a server's message without target
+/// info, or with fewer flags, may come from a man in the middle.
 package struct NTLMContext: Sendable {
     /// The encoding of the messages.
     package enum Framing: Sendable {

@@ -7,8 +7,7 @@ import CountersignSPNEGO
 /// The client's side of one Kerberos dialogue: a GSS-API context (RFC 4121), whose tokens are framed here in SPNEGO
 /// (RFC 4178), which offers Kerberos as the only mechanism. GSS-API parses the Kerberos messages.
 ///
-/// SPNEGO is not left to GSS-API: its errors would no longer say what is wrong, and it would offer every mechanism that
-/// is installed.
+/// SPNEGO is not left to GSS-API: its errors would hide the cause, and it would offer every installed mechanism.
 ///
 /// Unchecked: a dialogue takes one step at a time, and none after one that timed out.
 final class InitiatorContext: @unchecked Sendable {
@@ -109,7 +108,7 @@ final class InitiatorContext: @unchecked Sendable {
 
     // MARK: GSS-API
 
-    /// Returns the token to send; nil if there is none.
+    /// Returns the token to send; nil without one.
     private func step(_ received: [UInt8]?) throws(KerberosError) -> [UInt8]? {
         guard let name else { throw KerberosError(.failed, "the dialogue has not begun") }
         // Mutual authentication: the server must prove that it has the key. Integrity is for SPNEGO's mechListMIC.
@@ -139,8 +138,8 @@ final class InitiatorContext: @unchecked Sendable {
         return output.length > 0 ? output.bytes : nil
     }
 
-    /// Whether the token contains a KRB-ERROR (RFC 4121 §4.1), with which the server says what it cannot do. Otherwise
-    /// it contains the server's proof.
+    /// Whether the token contains a KRB-ERROR (RFC 4121 §4.1), with which the server reports a failure. Otherwise it
+    /// contains the server's proof.
     private static func isErrorMessage(_ token: [UInt8]) -> Bool {
         let mechanism: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 0x01, 0x02, 0x02]
         guard let start = token.firstRange(of: mechanism) else { return false }

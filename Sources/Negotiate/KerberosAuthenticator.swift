@@ -5,7 +5,7 @@ import CountersignCryptography
 
 // Negotiate with Kerberos (RFC 4559)
 //
-//   KerberosAuthenticator   plugs it in: which challenges, what a repeated challenge means, what may be sent unasked
+//   KerberosAuthenticator   plugs it in: which challenges, the verdict on a repeated challenge, unasked answers
 //   KerberosDialogue        the steps of one dialogue, each on a thread of ``KerberosWorkers``
 //   InitiatorContext        the GSS-API context, and its tokens in SPNEGO
 //   ServiceName             `HTTP/host` without canonicalisation
@@ -13,7 +13,7 @@ import CountersignCryptography
 //   KerberosTickets         the tickets of enrolled principals, and which ticket is in use
 //   ObtainedTicket          one of them, obtained from a KDC
 //   KeytabKeys              the keys of a principal
-//   KerberosError           what can go wrong, each with its own sentence and remedy
+//   KerberosError           the failures, each with its own sentence and remedy
 //
 // NTLM inside Negotiate is `NTLMAuthenticator.spnego`. It comes after this scheme in the table, so that it answers only
 // if no ticket is available (`KerberosError.meansNoTicket`).

@@ -58,7 +58,7 @@ package struct KerberosError: CodedError {
         self.hint = hint
     }
 
-    /// The sentence for `Proxy-Status`, the log and `explain`: what is wrong, and the remedy.
+    /// The sentence for `Proxy-Status`, the log and `explain`: the fault and its remedy.
     package var sentence: String { hint.map { "\(detail); \($0)" } ?? detail }
 }
 
@@ -78,8 +78,8 @@ extension KerberosError {
         }
     }
 
-    /// The error for a status of the library, with its sentence, while it looked for the user's ticket caches. Nil if
-    /// there is none.
+    /// The error for a status of the library, with its sentence, while it looked for the user's ticket caches. Nil for
+    /// success.
     init?(lookingForCaches code: Int32, _ sentence: String?) {
         switch code {
         case 0, Int32(KRB5_CC_NOTFOUND), Int32(KRB5_FCC_NOFILE):

@@ -4,8 +4,7 @@ import CountersignChallenges
 import CountersignCryptography
 import Synchronization
 
-/// The tickets of this process: those that it has obtained for enrolled principals, and what it knows about the user's
-/// own.
+/// The tickets of this process: those that it has obtained for enrolled principals, and the state of the user's own.
 ///
 /// A principal's ticket is obtained when a request first needs it. In the last part of its life, the next request
 /// starts a renewal and uses the old one meanwhile. The breaker permits each attempt, so that a wrong password is sent

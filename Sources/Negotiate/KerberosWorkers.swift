@@ -6,7 +6,7 @@ import Synchronization
 /// Runs calls of GSS-API, which may wait for a KDC, on a few threads of its own.
 ///
 /// - Steps for the same service take turns. The first obtains the service's ticket, which the others find in the
-///   cache. If it fails, so do those that were waiting for it: the KDC is asked once.
+///   cache. If it fails, so do those that were waiting for it: one request to the KDC serves all.
 /// - At most ``threadLimit`` steps run at once, and at most ``queueLimit`` wait.
 /// - A step whose time is up fails. Its thread stays busy until the library returns.
 package final class KerberosWorkers: Sendable {

@@ -18,8 +18,8 @@ package struct UserTicket: Equatable, Sendable {
     }
 
     /// Reads the cache. Blocks on one that another process keeps. If the user has a client keytab (kerberos(7),
-    /// `KRB5_CLIENT_KTNAME`), the library first obtains a ticket with it if there is none or it has expired, and then
-    /// blocks until a KDC has responded. Throws `noLibrary`, or the reason that there is no ticket.
+    /// `KRB5_CLIENT_KTNAME`), the library uses it to obtain a missing or expired ticket first, and then blocks until a
+    /// KDC has responded. Throws `noLibrary`, or the reason for the missing ticket.
     static func read() throws(KerberosError) -> UserTicket {
         guard csn_gss_is_available() == 1 else { throw .noLibrary }
         try checkCaches()
@@ -62,7 +62,7 @@ package struct UserTicket: Equatable, Sendable {
 
     // MARK: Faults
 
-    /// Throws `cache` or `configuration` if the user's ticket caches cannot be read; not if there are none. GSS-API
+    /// Throws `cache` or `configuration` if the user's ticket caches cannot be read; not if they do not exist. GSS-API
     /// reports both as a missing ticket, for which another scheme may answer.
     static func checkCaches() throws(KerberosError) {
         var sentence: UnsafeMutablePointer<CChar>?

@@ -3,7 +3,7 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// What the user agent brought back to the redirect URI, before it is checked.
+/// The message that the user agent brought back to the redirect URI, not yet checked.
 package enum RedirectMessage: Sendable, Equatable {
     /// The query of a request to the redirect URI, without its question mark.
     case query(String)

@@ -25,9 +25,9 @@ package enum ClaimsRequest {
                     ])))
         ]))
 
-    /// Both, each member and each element of an array once. Where the two contradict each other, `more` is right: it
-    /// is what the next request has to ask for. A null, which asks for a claim without conditions, gives way to
-    /// conditions.
+    /// The union of both, with each member and each element of an array once. If the two contradict each other, `more`
+    /// wins: the next request has to ask for those claims. A null, which asks for a claim without conditions, gives way
+    /// to conditions.
     package static func merged(_ claims: JSONValue?, with more: JSONValue?) -> JSONValue? {
         guard let claims else { return more }
         guard let more else { return claims }

@@ -3,7 +3,7 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// The client as it is registered with the provider (RFC 6749 §2).
+/// The client's registration with the provider (RFC 6749 §2).
 package struct Client: Sendable, Equatable {
     /// How the client proves who it is at the token endpoint (RFC 6749 §2.3).
     package enum Authentication: Sendable, Equatable {

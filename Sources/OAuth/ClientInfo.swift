@@ -28,7 +28,7 @@ package struct ClientInfo: Sendable, Hashable {
     /// `homeAccountId`: `uid.utid`.
     package var homeAccountIdentifier: String { "\(uid).\(utid)" }
 
-    /// The account in its tenant: the part of a `homeAccountId` before the dot, or all of it if there is none.
+    /// The account in its tenant: the part of a `homeAccountId` before the dot, or all of it without a dot.
     package static func accountIdentifier(of homeAccount: String) -> String {
         String(homeAccount.prefix { $0 != "." })
     }

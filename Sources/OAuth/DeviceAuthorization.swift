@@ -5,9 +5,9 @@ import CountersignJSON
 
 /// A device authorization response (RFC 8628 §3.2).
 package struct DeviceAuthorization: Sendable, Equatable {
-    /// What the person types. Printable, at most 64 characters.
+    /// The code that the person enters. Printable, at most 64 characters.
     package let userCode: String
-    /// Where the person types it.
+    /// The page on which the person enters it.
     package let verificationURL: EndpointURL
     /// The same with the code in it, for a QR code.
     package let completeVerificationURL: EndpointURL?

@@ -46,7 +46,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(origin.scheme.rawValue)://\(origin.authority)\(target)" }
 
-    /// The query without its question mark; nil if there is none.
+    /// The query without its question mark; nil without one.
     package var query: Substring? {
         target.utf8.firstIndex(of: UInt8(ascii: "?")).map { target[target.utf8.index(after: $0)...] }
     }

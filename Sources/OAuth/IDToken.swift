@@ -18,7 +18,7 @@ package struct IDToken: Sendable, Equatable {
     /// All claims.
     package let claims: JSONValue
 
-    /// What a token is checked against.
+    /// The values that a token has to match.
     package struct Expectation: Sendable {
         package var issuer: String
         package var clientIdentifier: String

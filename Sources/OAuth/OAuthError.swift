@@ -9,7 +9,7 @@ package struct OAuthError: CodedError {
     package enum Code: Equatable, Sendable {
         /// The profile, or a setting that comes from it, cannot be used.
         case configuration
-        /// The provider's metadata or keys cannot be used, or it does not offer what is needed.
+        /// The provider's metadata or keys cannot be used, or it lacks a required feature.
         case unsupportedProvider
         /// The metadata is that of another issuer (RFC 8414 §3.3).
         case issuerMismatch
@@ -29,13 +29,13 @@ package struct OAuthError: CodedError {
         case cancelled
         /// The provider wants the person to sign in or to consent: `interaction_required` and the like.
         case interactionRequired
-        /// The code or refresh token is not valid, or not any more: `invalid_grant` (RFC 6749 §5.2) without a
-        /// `suberror` that asks for something else.
+        /// The code or refresh token is not or no longer valid: `invalid_grant` (RFC 6749 §5.2) without a `suberror`
+        /// that asks for something else.
         case invalidGrant
         /// The client is unknown to the provider, or its secret is wrong: `invalid_client`.
         case invalidClient
         /// An app protection policy must be applied first: `unauthorized_client` with the `suberror`
-        /// `protection_policy_required`, whatever the status. A browser does not help, and no token is discarded.
+        /// `protection_policy_required`, regardless of the status. A browser does not help, and no token is discarded.
         case protectionPolicyRequired
         /// Any other error code of the provider: ``OAuthError/ProviderCode``.
         case refused
@@ -65,9 +65,9 @@ package struct OAuthError: CodedError {
         package let error: String
         /// `suberror`, which some providers add.
         package let suberror: String?
-        /// `claims`, as received: what the next request has to ask for. Is not part of any message.
+        /// `claims`, as received: the claims that the next request has to ask for. Not part of any message.
         package let claims: String?
-        /// `adi`: the name of the account that a protection policy is for. Is not part of any message.
+        /// `adi`: the name of the account that a protection policy is for. Not part of any message.
         package let account: String?
 
         package init(error: String, suberror: String? = nil, claims: String? = nil, account: String? = nil) {

@@ -126,8 +126,8 @@ package struct ProtectedResourceError: CodedError {
 }
 
 extension EndpointURL {
-    /// Whether `other` is this resource or below it, by whole segments. A path with dot segments, in whatever spelling,
-    /// is below nothing.
+    /// Whether `other` is this resource or below it, by whole segments. A path with dot segments, in any spelling, is
+    /// below nothing.
     fileprivate func covers(_ other: EndpointURL) -> Bool {
         guard origin == other.origin else { return false }
         if target == other.target { return true }

@@ -4,7 +4,7 @@ import CountersignAddresses
 import CountersignCryptography
 import CountersignJSON
 
-/// What a provider says about itself (OpenID Connect Discovery §3, RFC 8414 §2). Only the members that are used.
+/// A provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2). Only the members that are used.
 package struct ProviderMetadata: Sendable, Equatable {
     /// As configured, to the byte.
     package let issuer: String

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What came of a ``ProviderRequest``.
+/// The outcome of a ``ProviderRequest``.
 package enum ProviderOutcome: Sendable {
     case response(ProviderResponse)
     /// There is no complete response.

@@ -2,10 +2,10 @@
 
 import CountersignCryptography
 
-/// Text of a provider, made fit for messages and logs. Some providers repeat in an error what they were sent: a code,
-/// a refresh token.
+/// Text of a provider, made fit for messages and logs. The errors of some providers repeat secrets from the request: a
+/// code, a refresh token.
 enum ProviderText {
-    /// More bytes than these are not looked at.
+    /// Bytes beyond this limit are ignored.
     static let maximumBytes = 4096
 
     /// A run of so many characters of a token (RFC 6750 §2.1) is masked, whether it is known or not.
@@ -18,7 +18,7 @@ enum ProviderText {
         return PrintableText.longer(masked(bytes))
     }
 
-    /// An error code: the same, but words of lower-case letters are shown whatever their length.
+    /// An error code: the same, but words of lower-case letters are shown regardless of their length.
     static func code(_ text: String, hiding secrets: [Secret]) -> String {
         let bytes = Array(text.utf8.prefix(maximumBytes))
         let letters = UInt8(ascii: "a")...UInt8(ascii: "z")

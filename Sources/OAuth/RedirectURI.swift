@@ -18,7 +18,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     package let kind: Kind
     /// As it was given, because providers compare it with the registered text. Only a port of 0 is left out.
     package let text: String
-    /// What a browser asks a loopback listener for: at least `/`. Empty for a custom scheme.
+    /// The path of a browser's request to a loopback listener: at least `/`. Empty for a custom scheme.
     package let path: String
 
     /// Parses a URI of the profile. A port of 0 in a loopback URI is the same as none. Throws `configuration` for user

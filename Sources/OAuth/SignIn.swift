@@ -45,7 +45,7 @@ package struct SignIn: Sendable {
         case fail(OAuthError)
     }
 
-    /// What a message at the redirect URI leads to.
+    /// The consequence of a message at the redirect URI.
     package enum Redirection: Sendable, Equatable {
         /// The sign-in goes on, or fails: stop waiting and run the action.
         case accepted(Action)
@@ -84,10 +84,11 @@ package struct SignIn: Sendable {
     /// The tokens that the provider has sent.
     private var issued: TokenSet?
 
-    /// The pauses before the keys are asked for again, in seconds. The code is redeemed by then, and cannot be again.
+    /// The pauses before further requests for the keys, in seconds. By then, the code is redeemed, and cannot be
+    /// redeemed again.
     private static let pausesForKeys: [Int64] = [1, 2, 5]
 
-    /// What the provider says about itself, once it is known.
+    /// The provider's metadata, once it is known.
     package private(set) var metadata: ProviderMetadata?
     /// The keys that verified the ID token, once they are known.
     package private(set) var keys: KeySet?
@@ -186,8 +187,8 @@ package struct SignIn: Sendable {
         }
     }
 
-    /// The person, the program or a time limit has ended the sign-in. Redirects that come later are ignored. Changes
-    /// nothing if the sign-in has ended before. The outcome of a request that is under way is still to be reported.
+    /// The person, the program or a time limit has ended the sign-in. Later redirects are ignored. Changes nothing if
+    /// the sign-in has ended before. Report the outcome of a request in progress nevertheless.
     package mutating func cancelled(_ reason: OAuthError? = nil) -> Action {
         let awaitsTokens: Bool
         switch state {
@@ -293,8 +294,8 @@ package struct SignIn: Sendable {
         return try accept(tokens, nonce: nil, now: now)
     }
 
-    /// Checks the ID token, which there has to be if it was asked for (OpenID Connect Core §3.1.3.3). Another one is
-    /// neither checked nor kept.
+    /// Checks the ID token, which is required if the request asked for it (OpenID Connect Core §3.1.3.3). Ignores an
+    /// unrequested one.
     private mutating func accept(_ response: TokenResponse, nonce: String?, now: Int64) throws(OAuthError) -> Action {
         let tokens = TokenSet(response, requestedScope: wanted.scope, now: now)
         issued = tokens
@@ -341,10 +342,10 @@ package struct SignIn: Sendable {
     }
 }
 
-/// What a sign-in has brought.
+/// The result of a sign-in.
 package struct SignInResult: Sendable, Equatable {
     package let tokens: TokenSet
-    /// The verified ID token; nil unless `openid` was asked for.
+    /// The verified ID token; nil unless the request contained `openid`.
     package let idToken: IDToken?
 
     package init(tokens: TokenSet, idToken: IDToken?) {

@@ -3,16 +3,16 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// What the profile and the caller want of a sign-in.
+/// The wishes of the profile and the caller for a sign-in.
 package struct SignInRequest: Sendable, Equatable {
     package var client: Client
     /// `openid` asks for an ID token (OpenID Connect Core §3.1.2.1).
     package var scopes: [String]
     /// The APIs that the token is for (RFC 8707 §2).
     package var resources: [String]
-    /// Sent as they are in the authorization request. They must not be ones that the protocol sets.
+    /// Sent unchanged in the authorization request. They must not be ones that the protocol sets.
     package var parameters: [Parameter]
-    /// Sent as they are in every token request.
+    /// Sent unchanged in every token request.
     package var tokenParameters: [Parameter]
     /// A JSON object (OpenID Connect Core §5.5).
     package var claims: JSONValue?
@@ -66,7 +66,7 @@ package struct SignInRequest: Sendable, Equatable {
         return request
     }
 
-    /// `client_info=1`, if it is asked for and `own` does not have it.
+    /// `client_info=1`, if the request asks for it and `own` does not have it.
     func clientInfo(besides own: [Parameter]) -> String? {
         asksForClientInfo && !own.contains { $0.name == "client_info" } ? "1" : nil
     }

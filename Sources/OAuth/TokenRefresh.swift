@@ -47,7 +47,7 @@ package struct TokenRefresh: Sendable {
     /// The secrets of the request that was sent last.
     private var sent: [Secret] = []
 
-    /// What the provider says about itself, once it is known.
+    /// The provider's metadata, once it is known.
     package private(set) var metadata: ProviderMetadata?
     /// The keys that verified the ID token, once they are known.
     package private(set) var keys: KeySet?

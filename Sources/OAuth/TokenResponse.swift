@@ -9,7 +9,7 @@ struct TokenResponse: Sendable, Equatable {
     /// Seconds. Nil if the provider does not say.
     let lifetime: Int64?
     let refreshToken: Secret?
-    /// Nil if it is the scope that was asked for.
+    /// Nil if it is the requested scope.
     let scope: String?
     let idToken: Secret?
     let clientInfo: ClientInfo?
@@ -25,7 +25,7 @@ struct TokenResponse: Sendable, Equatable {
     static let longestLifetime: Int64 = 10 * 366 * 86_400
 
     /// Throws the provider's error, `malformedResponse`, or `unsupportedProvider` for a token that is not a bearer
-    /// token. What is not required and cannot be read counts as absent. `secrets` are those of the request.
+    /// token. An unreadable optional member counts as absent. `secrets` are those of the request.
     init(_ response: ProviderResponse, hiding secrets: [Secret] = []) throws(OAuthError) {
         let what = "the response of the token endpoint"
         // Some providers report errors with status 200.
@@ -49,8 +49,8 @@ struct TokenResponse: Sendable, Equatable {
         clientInfo = members.clientInfo.flatMap { ClientInfo($0) }
     }
 
-    /// The refresh token of a successful response, whatever else may be wrong with that: the provider may have revoked
-    /// the one before (RFC 9700 §4.14.2). Nil if there is none that can be sent.
+    /// The refresh token of a successful response, even if the rest of the response is faulty: the provider may have
+    /// revoked the previous one (RFC 9700 §4.14.2). Nil without one that can be sent.
     static func refreshToken(in response: ProviderResponse) -> Secret? {
         guard response.status == 200, response.isJSON, ProviderError(response) == nil,
             let value = try? JSONParser.parse(response.body, secrets: secretMembers),

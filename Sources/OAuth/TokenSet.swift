@@ -10,7 +10,7 @@ package struct TokenSet: Sendable, Equatable {
     /// When the access token was obtained.
     package let obtainedAt: Int64
     package let refreshToken: Secret?
-    /// The granted scope; nil if none was asked for.
+    /// The granted scope; nil if none was requested.
     package let scope: String?
     /// The last ID token that was verified.
     package let idToken: Secret?
@@ -51,7 +51,8 @@ package struct TokenSet: Sendable, Equatable {
             scope: scope, idToken: nil, clientInfo: clientInfo)
     }
 
-    /// After a refresh. What the response leaves out stays (RFC 6749 §6); `idToken` is the verified one.
+    /// The tokens after a refresh. Keeps the values that the response omits (RFC 6749 §6); `idToken` is the verified
+    /// one.
     func refreshed(_ response: TokenResponse, idToken: Secret?, now: Int64) -> TokenSet {
         TokenSet(
             accessToken: response.accessToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
@@ -59,7 +60,7 @@ package struct TokenSet: Sendable, Equatable {
             idToken: idToken ?? self.idToken, clientInfo: response.clientInfo ?? clientInfo)
     }
 
-    /// With a new refresh token, and all else as it was.
+    /// The same tokens with a new refresh token.
     func rotated(to refreshToken: Secret) -> TokenSet {
         TokenSet(
             accessToken: accessToken, expiresAt: expiresAt, obtainedAt: obtainedAt, refreshToken: refreshToken,

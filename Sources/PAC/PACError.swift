@@ -50,11 +50,11 @@ package struct PACError: CodedError {
         .outOfMemory, "the script used more memory than it may, at least \(PACLimits.memoryBytes >> 20) MiB")
 }
 
-/// What a script may use.
+/// The resources for a script.
 package enum PACLimits {
     /// The longest script, in bytes.
     package static let scriptBytes = 1 << 20
-    /// Of the engine, the script and its data with libduktape, which counts what it allocates.
+    /// Of the engine, the script and its data with libduktape, which counts its allocations.
     package static let memoryBytes = 16 << 20
     /// The processor time of one call, and of running the script once when it is loaded.
     package static let callTime = Duration.milliseconds(100)

@@ -139,7 +139,7 @@ package final class PACEvaluator: Sendable {
                 switch try Self.attempt(program, again) {
                 case .loaded(let worker): state.worker = consume worker
                 case .needs:
-                    // What it asks for depends on chance or on the time.
+                    // Its look-ups depend on chance or on the time.
                     throw PACError(.thrown, "the script asked for other hosts when it was loaded again")
                 }
             }
@@ -158,7 +158,7 @@ package final class PACEvaluator: Sendable {
         case .reply: return try PACReply(reply.content)
         case .fault:
             let error = Self.error(reply)
-            // The next call shall not begin with what this one has left.
+            // Ends the worker, so that the next call does not begin with the remains of this one.
             if error.code == .outOfMemory { state.withLock { $0.worker = nil } }
             throw error
         case .ready, .loaded, .load, .find: throw .notAReply

@@ -40,7 +40,7 @@ struct PACRequest {
     /// Nil for running the script itself.
     var target: (url: String, host: String)?
     var clock: ScriptClock
-    /// In RFC 5952's form, without brackets; empty if there are none.
+    /// In RFC 5952's form, without brackets; may be empty.
     var addresses: [PACLookUp: [String]] = [:]
     /// Whether other names have no address.
     var isFull = false
@@ -68,13 +68,13 @@ struct PACRequest {
     }
 }
 
-/// What a script has decided.
+/// A script's decision.
 package struct PACDecision: Hashable, Sendable {
     /// The function's result, unparsed; empty if it was not a string.
     package let result: String
     /// Whether the script has asked for the time.
     package let usesClock: Bool
-    /// What the script has passed to `alert`. For a log.
+    /// The arguments of the script's calls of `alert`. For a log.
     package let alerts: [String]
 
     package init(result: String, usesClock: Bool, alerts: [String]) {

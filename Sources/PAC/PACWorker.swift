@@ -14,7 +14,7 @@ package enum PACWorker {
         static let noLibrary: Int32 = 10
         static let cannotConfine: Int32 = 11
         static let timeIsUp = Int32(CSN_TIME_IS_UP)
-        /// The engine had no memory left at a place where it cannot report that.
+        /// The engine ran out of memory at a point at which it cannot report that.
         static let fatal: Int32 = 13
         static let malformedMessage: Int32 = 14
         /// The engine ended itself.

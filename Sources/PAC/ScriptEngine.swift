@@ -22,8 +22,8 @@ enum ScriptLoading {
 }
 
 extension ScriptEngine {
-    /// What a script that was run has led to, `thrown` if it threw something. If a look-up is missing, that is the
-    /// reason, also if the script has caught what ended it.
+    /// The result of running a script; `thrown` is the error that it threw. A missing look-up takes precedence, even if
+    /// the script has caught the resulting error.
     func loading(_ thrown: ScriptFault?) -> ScriptLoading {
         switch answer([]) {
         case .failure(let fault): .fault(fault)
@@ -73,7 +73,7 @@ enum EngineLibrary {
         }
     }
 
-    /// What happens in the confined process at what the engine tries although it can do without.
+    /// The confined process's reaction to a system call that the engine tries but does not need.
     var denial: csn_denial {
         switch self {
         case .javaScriptCore: CSN_FAIL

@@ -49,8 +49,8 @@ struct WorkerMessage: Equatable {
     }
 }
 
-/// What is wrong with a script, as the worker reports it: a code (1 byte), a line and a column (4 bytes each,
-/// big-endian, 0 if unknown), and a text.
+/// A script's fault, in the worker's report: a code (1 byte), a line and a column (4 bytes each, big-endian, 0 if
+/// unknown), and a text.
 struct ScriptFault: Error, Equatable {
     enum Code: UInt8, CaseIterable {
         case syntax = 1

@@ -3,7 +3,7 @@
 /// The IP addresses from which a status may be fetched. A certificate must not make this machine send requests to
 /// itself or into a private network, unless its trust anchor is one that the user has added.
 ///
-/// Applied to the address of each connection, so that it does not matter what a name resolves to, or when.
+/// Applied to the address of each connection, so that the resolution of a name, and its time, do not matter.
 struct AddressRule {
     /// Whether loopback, private and link-local addresses are permitted.
     let mayBeLocal: Bool

@@ -16,7 +16,7 @@ package enum FetchFault: Error, Equatable {
     case status(Int)
     /// libcurl's sentence.
     case failed(String)
-    /// The body is not what was asked for.
+    /// The body is not the requested document.
     case malformed(String)
 
     /// Follows the name of the source: `OCSP responder http://ocsp.example did not answer within 5 seconds`.

@@ -4,7 +4,7 @@ import CountersignCertificates
 import CountersignCryptography
 import Synchronization
 
-/// What identifies a document: where it is fetched, with which request, and from which addresses it may come.
+/// The identity of a document: its location, the request for it, and the addresses from which it may come.
 package struct DocumentName: Hashable {
     package let target: FetchTarget
     /// The OCSP request in DER; nil for a list.

@@ -11,11 +11,11 @@ import Synchronization
 ///     RevocationQuestion → RevocationService → FetchQueue → StatusFetch (libcurl), RevocationStorage (disk)
 ///                        → CertificateStatus, remembered until its validity ends
 ///
-/// A question is answered by the first of its points that gives a good or revoked status: responders first. Each
-/// document is fetched once at a time, whoever asks for it, on the threads of the queue. A document is stored only
-/// after its signature by the certificate's issuer was verified. The module `Certificates` judges all bytes; this one
-/// only obtains them. A status that cannot be learned is remembered for ``retrySeconds``, so that a responder that is
-/// down is not asked for each connection.
+/// The first of its points with a good or revoked status answers a question: responders first. All callers share one
+/// fetch of a document at a time, on the threads of the queue. A document is stored only after its signature by the
+/// certificate's issuer was verified. The module `Certificates` judges all bytes; this one only obtains them. A status
+/// that cannot be learned is remembered for ``retrySeconds``, so that not every connection tries a responder that is
+/// down.
 package final class RevocationService: Sendable {
     /// How long a failure is remembered.
     package static let retrySeconds: Int64 = 60
@@ -61,7 +61,7 @@ package final class RevocationService: Sendable {
     private let fetch: @Sendable (StatusFetch) -> Result<[UInt8], FetchFault>
     /// Serial, so that it has a thread of its own.
     private let timers = DispatchQueue(label: "countersign.revocation.timers")
-    /// With the number of listeners on each, of which one may have begun before another has ended.
+    /// With the number of listeners on each: a new one may begin before the old one has ended.
     private let ownPorts = Mutex<[UInt16: Int]>([:])
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
@@ -93,7 +93,7 @@ package final class RevocationService: Sendable {
 
     // MARK: Statuses
 
-    /// The status of `certificate` by `issuer`, as far as it was learned. It may no longer be valid.
+    /// The last learned status of `certificate` by `issuer`. It may no longer be valid.
     package func status(of certificate: Certificate, by issuer: Certificate) -> CertificateStatus? {
         state.withLock { $0.statuses[Key(certificate, issuer)] }
     }
@@ -102,7 +102,7 @@ package final class RevocationService: Sendable {
     package var version: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Learns the statuses. Calls `done` once, on any thread or during this call: when all are learned or cannot be, or
-    /// when `patience` has passed since the first of them was asked for.
+    /// when `patience` has passed since the first request for one of them.
     package func learn(
         _ questions: [RevocationQuestion], patience: Duration, done: @escaping @Sendable () -> Void
     ) {
@@ -136,8 +136,7 @@ package final class RevocationService: Sendable {
         for question in starting { ask(question, question.points[...], after: []) }
     }
 
-    /// Calls every `done` that is outstanding. For the end of the event loops that wait; what is being learned
-    /// continues.
+    /// Calls every `done` that is outstanding. For the end of the event loops that wait; fetches in progress continue.
     package func finishWaiting() {
         let waiters = state.withLock { state -> [Waiter] in
             var waiters: [Waiter] = []

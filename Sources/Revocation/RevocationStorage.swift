@@ -3,7 +3,7 @@
 /// Keeps fetched documents beyond the life of a process. They are verified each time they are read, so the storage need
 /// not be trusted, and may forget any of them. Both closures block and are called on any thread.
 package struct RevocationStorage: Sendable {
-    /// The bytes that were written last under this name; nil if there are none, or if they cannot be read.
+    /// The bytes that were written last under this name; nil without any, or if they cannot be read.
     let read: @Sendable (_ name: String) -> [UInt8]?
     let write: @Sendable (_ name: String, _ bytes: [UInt8]) -> Void
 

@@ -10,10 +10,10 @@ import Synchronization
 
 /// One fetch of an OCSP response (POST, RFC 6960 appendix A) or a revocation list (GET) with libcurl. Blocks.
 ///
-/// http only, where ``ControlRoutes`` says; no redirects, credentials, `.netrc`, cookies or content codings. A direct
-/// connection is to an address that ``AddressRule`` permits, checked when libcurl opens the socket: what a name
-/// resolves to later has no effect. What a name means to a parent is not known, so only an address in the URL is
-/// checked then.
+/// http only, by the route of ``ControlRoutes``; no redirects, credentials, `.netrc`, cookies or content codings. A
+/// direct connection is to an address that ``AddressRule`` permits, checked when libcurl opens the socket, so later
+/// resolutions of a name have no effect. A parent's resolution of a name is unknown, so through a parent, only an
+/// address in the URL is checked.
 package struct StatusFetch: Sendable {
     let target: FetchTarget
     /// The OCSP request in DER; nil for a list.
@@ -94,7 +94,7 @@ package struct StatusFetch: Sendable {
         return isOwn && ownPorts.contains(port) ? .ownPort(port) : nil
     }
 
-    /// Why a parent must not be asked for the URL, which names an address; nil if it may.
+    /// Why the URL, which names an address, must not be fetched through a parent; nil if it may.
     private var refusalByParent: FetchFault? {
         guard !mayBeLocal else { return nil }
         if HostText.isLoopbackName(target.origin.host) { return .addressRefused(target.origin.host) }

@@ -108,7 +108,7 @@ package struct CurlRoute: Sendable {
         return .unconnected(error)
     }
 
-    /// Sets a text option to a secret, of which libcurl makes a copy.
+    /// Sets a text option to a secret, which libcurl copies.
     package static func setSecret(
         _ handle: UnsafeMutableRawPointer, _ option: CURLoption, _ secret: Secret
     ) -> CURLcode {

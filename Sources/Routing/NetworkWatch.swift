@@ -37,8 +37,8 @@ final class NetworkWatch: @unchecked Sendable {
         source.resume()
     }
 
-    /// A socket from which the kernel's reports are read without blocking; -1 if there is none. The Glibc module leaves
-    /// out <linux/rtnetlink.h>.
+    /// A socket from which the kernel's reports are read without blocking; -1 without one. The Glibc module leaves out
+    /// <linux/rtnetlink.h>.
     private static func openSocket() -> Int32 {
         struct Address {
             var family = sa_family_t(AF_NETLINK)

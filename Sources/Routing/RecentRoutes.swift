@@ -4,7 +4,7 @@ import CountersignAddresses
 import CountersignParents
 
 /// The last answers of a ``RouteFinder``, so that a request to a known origin costs one look-up. They hold for seconds
-/// only, and not beyond a change of what they follow from.
+/// only, and end with a change of their inputs.
 struct RecentRoutes {
     struct Key: Hashable {
         let origin: Origin
@@ -21,7 +21,7 @@ struct RecentRoutes {
     /// Changes with ``removeAll()``.
     private(set) var generation: UInt64 = 0
 
-    /// By how much an answer may outlive what a script has decided, or the five minutes of a dead parent.
+    /// How long an answer may outlive a script's decision, or the five minutes of a dead parent.
     static let lifetime = Duration.seconds(2)
     static let maximumCount = 1024
 

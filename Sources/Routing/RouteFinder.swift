@@ -9,8 +9,7 @@ import Synchronization
 // `ScriptKeeper` for each proxy auto-configuration script, which loads the script and asks it, and `HostLookUps` makes
 // the look-ups that scripts ask for.
 
-/// Finds the next hops of requests, from the settings about parent proxies, their scripts and what is known about the
-/// parents.
+/// Finds the next hops of requests, from the settings about parent proxies, their scripts and the state of the parents.
 package final class RouteFinder: RouteFinding {
     private let settings: ParentSettings
     private let scripts: [ScriptSource: ScriptKeeper]
@@ -28,8 +27,8 @@ package final class RouteFinder: RouteFinding {
         var skipped: Set<String> = []
     }
 
-    /// An error of `read` is one sentence. `storage` keeps the last good copies. `connect` tells whether a parent
-    /// accepts a connection. `log` gets a sentence about what goes wrong in the background.
+    /// An error of `read` is one sentence. `storage` keeps the last good copies. `connect` returns whether a parent
+    /// accepts a connection. `log` gets a sentence about each failure in the background.
     package init(
         _ settings: ParentSettings, worker: WorkerProgram = .ownExecutable, storage: ScriptStorage = .none,
         connect: @escaping @Sendable (ParentProxy) async -> Bool = HostLookUps.accepts,
@@ -48,8 +47,8 @@ package final class RouteFinder: RouteFinding {
     /// Whether every connection is direct.
     package var isDirect: Bool { settings.sources.isEmpty }
 
-    /// Loads the scripts, or loads them again, and forgets what was found out about the network. A script that cannot
-    /// be loaded keeps its former contents. Returns a sentence for each that has a fault.
+    /// Loads the scripts, or loads them again, and forgets all findings about the network. A script that cannot be
+    /// loaded keeps its former contents. Returns a sentence for each that has a fault.
     @discardableResult
     package func load() async -> [String] {
         var faults: [String] = []
@@ -63,7 +62,7 @@ package final class RouteFinder: RouteFinding {
         return faults.sorted()
     }
 
-    /// What was found out about parents and through look-ups no longer holds.
+    /// Forgets the findings about parents and the results of look-ups.
     package func forgetNetwork() {
         for script in scripts.values { script.forget() }
         state.withLock { state in
@@ -110,7 +109,7 @@ package final class RouteFinder: RouteFinding {
 
     private static let interval = Duration.seconds(15)
 
-    /// Does what is due. A fault of a script is logged once, until it changes.
+    /// Performs the work that is due. A fault of a script is logged once, until it changes.
     package func keepFresh(at now: ContinuousClock.Instant) async {
         for (source, script) in scripts where script.isDue(at: now) {
             let loaded = await script.load()

@@ -2,7 +2,7 @@
 
 package import CountersignParents
 
-/// A script as it was read.
+/// A script that has been read.
 package struct ScriptContents: Equatable, Sendable {
     /// In UTF-8.
     package let bytes: [UInt8]

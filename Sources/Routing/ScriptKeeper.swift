@@ -24,11 +24,11 @@ final class ScriptKeeper: Sendable {
         var cache = DecisionCache()
         /// Counts the loads, so that a result of an earlier script is not stored.
         var load = 0
-        /// The script that is loaded; nil if there is none yet.
+        /// The loaded script; nil before the first success.
         var script: [UInt8]?
         /// Whether the script asked for addresses when it was run, which hold for one network.
         var usesAddresses = false
-        /// Why there is none.
+        /// Why no script is loaded.
         var fault = ScriptError("it has not been loaded")
         var due = ContinuousClock.now
         var waiting: [ScriptView: [CheckedContinuation<Outcome, Never>]] = [:]

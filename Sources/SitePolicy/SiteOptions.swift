@@ -241,7 +241,7 @@ struct SiteOptions {
                 usesBroker: words.contains(SiteRule.brokerWord))
         }
 
-        /// What a scheme that people know by another name is called here.
+        /// The name in the list of a scheme that people know by another name.
         private static func otherName(of word: String) -> String? {
             let names: [String: (name: String, scheme: AuthenticationScheme)] = [
                 "kerberos": ("Kerberos", .negotiate), "krb5": ("Kerberos", .negotiate),

@@ -11,7 +11,7 @@ package struct RevocationLookup: Sendable {
     /// Changes with every status that is learned.
     let version: @Sendable () -> UInt64
     /// Learns the statuses. Calls `done` once: when all are learned or cannot be, or when `patience` has passed since
-    /// the first of them was asked for. Must not block.
+    /// the first request for one of them. Must not block.
     package let learn:
         @Sendable (
             _ questions: [RevocationQuestion], _ patience: Duration, _ done: @escaping @Sendable () -> Void

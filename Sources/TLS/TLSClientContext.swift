@@ -60,7 +60,7 @@ package final class TLSClientContext: Sendable {
 
     /// Whether OpenSSL accepts the identity for a connection.
     package func accepts(_ identity: Identity) -> Bool {
-        // Without a context every connection fails, whatever the identity is.
+        // Without a context every connection fails, with any identity.
         guard let context = try? ssl, let connection = SSL_new(context.pointer) else { return true }
         defer {
             SSL_free(connection)

@@ -70,7 +70,7 @@ extension TLSEngine {
 
     // MARK: Revocation statuses
 
-    /// What a handshake waits for.
+    /// The statuses that a handshake waits for.
     package struct StatusWait {
         let chain: [Certificate]
         let staple: ChainVerifier.Staple

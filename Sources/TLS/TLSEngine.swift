@@ -63,7 +63,7 @@ package final class TLSEngine {
         didSet { awaitsStatuses = statusWait != nil }
     }
     @exclusivity(unchecked) package private(set) var awaitsStatuses = false
-    /// Statuses are asked for once per handshake.
+    /// Statuses are requested once per handshake.
     var hasAskedForStatuses = false
     /// The last verdict depends on statuses that can be learned.
     private(set) var hasOpenQuestions = false
@@ -380,7 +380,7 @@ package final class TLSEngine {
         return 1
     }
 
-    /// From now on, OpenSSL overwrites what it has decrypted as soon as that has been read.
+    /// From now on, OpenSSL overwrites decrypted bytes as soon as they have been read.
     package func cleansePlaintext() { SSL_set_options(ssl, csn_SSL_OP_CLEANSE_PLAINTEXT) }
 
     /// Allows a server one TLS 1.2 renegotiation. A client's first attempt is refused by OpenSSL, its second one ends

@@ -6,7 +6,7 @@ import CountersignChallenges
 /// The user inbound events that ``TLSHandler`` fires.
 package enum TLSEvent: Sendable {
     /// The server's chain was verified. Fired before ``serverTrustAsked(_:)``, ``certificateRequested(_:)`` and
-    /// ``handshakeCompleted(_:)``; fired again if the verdict changes after the caller was asked, in TLS 1.2.
+    /// ``handshakeCompleted(_:)``; fired again if the verdict changes after the question to the caller, in TLS 1.2.
     case serverTrustEvaluated(ServerTrust)
     /// The server is not trusted, and the handler is configured to ask. The handshake waits for
     /// `answerTrustQuestion(with:)`. Fired before ``certificateRequested(_:)`` and ``handshakeCompleted(_:)``; fired

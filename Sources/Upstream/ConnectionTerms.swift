@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a connection to an origin is for, apart from the origin.
+/// The purpose of a connection to an origin.
 package struct ConnectionTerms: Sendable {
-    /// The connection is a client's tunnel, whatever the origin's scheme.
+    /// The connection is a client's tunnel, regardless of the origin's scheme.
     package var isBlind = false
     /// The challenges of this site are answered, over plain http. A listed parent opens a tunnel to it, in which its
     /// challenges and the parent's own are apart.

@@ -37,7 +37,7 @@ package final class MessageInput {
 
     package var first: UInt8? { bytes.flatMap { $0.getInteger(at: $0.readerIndex) } }
 
-    /// What the unread bytes are, at the start of a tunnel.
+    /// The protocol of the unread bytes, at the start of a tunnel.
     package var tunnelStart: TunnelStart { bytes.map { TunnelStart($0.readableBytesSpan) } ?? .undecided }
 
     package func append(_ buffer: ByteBuffer) {
@@ -124,7 +124,7 @@ package final class MessageInput {
         (try decoder.next(bytes.readableBytesSpan, from: &offset), decoder.isComplete)
     }
 
-    /// What was wrong with the framing of the content, and was read nevertheless.
+    /// The tolerated fault in the framing of the content.
     package var repair: HTTP1Error.Code? { decoder.repair }
 
     /// The connection ended. Whether the content is complete.

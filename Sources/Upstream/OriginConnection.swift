@@ -194,7 +194,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     }
 
     /// Sends the bytes of a head, which content may follow in the same array; `content` is the framing that the head
-    /// announces for what is sent after it. `method` decides how the response is framed.
+    /// announces for the following content. `method` decides how the response is framed.
     package func send(head: [UInt8], method: Method, content: BodyFraming = .none) {
         send(about: head.count, isSecret: false, method: method, content: content) { room in
             room.copyBytes(from: head.prefix(room.count))

@@ -13,8 +13,8 @@ import NIOPosix
 /// One lookup covers both address families, since /etc/hosts and most name servers answer them together, and serves
 /// everybody who asks for the same name meanwhile. The result is cached for ``lifetime``.
 ///
-/// Whoever owns a name can give it an address of this machine, or change it to one between two lookups (DNS rebinding).
-/// ``PublicResolver`` therefore leaves such addresses out of the very result that is connected to.
+/// The owner of a name can give it an address of this machine, or change it to one between two lookups (DNS rebinding).
+/// ``PublicResolver`` therefore removes such addresses from the very result that is used for the connection.
 package final class OriginResolver: Resolver, Sendable {
     private struct Entry {
         let found: EventLoopFuture<Found>
@@ -63,8 +63,8 @@ package final class OriginResolver: Resolver, Sendable {
 
     package func cancelQueries() {}
 
-    /// The first IPv4 address as text, else the first address; nil if there is none. For a parent that connects to
-    /// one address only, and may have no IPv6. `mayBeLocal` is as in ``ConnectionTerms``.
+    /// The first IPv4 address as text, else the first address; nil without any. For a parent that connects to one
+    /// address only, and may have no IPv6. `mayBeLocal` is as in ``ConnectionTerms``.
     func firstAddress(of host: String, port: Int, mayBeLocal: Bool) -> EventLoopFuture<String?> {
         let found = mayBeLocal ? addresses(of: host, port: port) : publicAddresses(of: host, port: port)
         return found.map { ($0.first { $0.protocol == .inet } ?? $0.first)?.ipAddress }

@@ -106,7 +106,7 @@ package struct RequestChanges: ~Copyable {
     package let authorization: AuthorizationField?
     /// Replaces the client's Cookie; nil leaves it unchanged.
     package let cookie: (any SecretFieldValue)?
-    /// Appended to the client's fields, none of which has such a name.
+    /// Appended to the client's fields, which do not contain these names.
     package let added: [AddedField]
     /// The request may have cookies that are kept secret, and the response may set some.
     package let sharesSession: Bool

@@ -4,8 +4,8 @@ import CountersignHTTP1
 
 /// How much of a request's content may still be sent.
 ///
-/// An origin takes bytes behind the content for the next request, which would be the work of whoever chose the content.
-/// So each byte is counted before it goes out.
+/// An origin takes bytes after the content for the next request, so the author of the content could forge a request. So
+/// each byte is counted before it is sent.
 struct OutgoingContent {
     /// The last request was sent to its end.
     private(set) var isWhole = true

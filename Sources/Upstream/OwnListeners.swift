@@ -3,8 +3,8 @@
 import CountersignAddresses
 import NIOCore
 
-/// The addresses on which this proxy listens. A connection that ends at one of them would make requests loop, whatever
-/// the name was that led there. One event loop uses it.
+/// The addresses on which this proxy listens. A connection that ends at one of them would make requests loop, under any
+/// name. One event loop uses it.
 package final class OwnListeners {
     private struct Listener: Hashable {
         let address: IPAddress

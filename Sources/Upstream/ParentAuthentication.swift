@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whom a connection to a parent that forwards requests is authenticated for.
+/// The clients for which a connection to a forwarding parent is authenticated.
 package enum ParentAuthentication {
     /// Nobody, or a handshake has not ended.
     case none

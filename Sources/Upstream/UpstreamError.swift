@@ -98,8 +98,7 @@ package struct UpstreamError: CodedError {
         return error
     }
 
-    /// Whether a parent opens no tunnel to such a place at all, whatever the client says. It may forward requests
-    /// there.
+    /// Whether a parent opens no tunnel to such a place for any client. It may forward requests there.
     package var refusesTunnel: Bool {
         guard code == .tunnelRefused, let status = parentResponse?.status else { return false }
         return switch status {

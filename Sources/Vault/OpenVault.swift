@@ -42,8 +42,8 @@ package final class OpenVault: Sendable {
     /// writer without the lock was faster. If a ``VaultError`` is thrown, the stored vault is the old one, unless the
     /// very last step failed.
     ///
-    /// `keepsBackup`: without it, the backup stays as it is, for changes that are not worth one. `patience` is how long
-    /// to wait while another process is writing; nil for the storage's default.
+    /// `keepsBackup`: without it, the backup stays unchanged, for changes that are not worth one. `patience` is how
+    /// long to wait while another process is writing; nil for the storage's default.
     @discardableResult
     package func update<Result>(
         keepsBackup: Bool = true, patience: Duration? = nil, _ change: (inout VaultContents) throws -> Result

@@ -49,7 +49,7 @@ package struct SealedVault: Sendable {
             hasBackup: try storage.version(of: .backup) != nil)
     }
 
-    /// Decrypts the vault, if that needs no passphrase, and throws what is wrong with it or with its key.
+    /// Decrypts the vault, if that needs no passphrase. Throws if the vault or its key is faulty.
     package func check() throws(VaultError) {
         guard try sealed().header.derivation.key == .file else { return }
         _ = try snapshot { throw VaultError(.passphraseNeeded, "the vault needs a passphrase") }

@@ -17,9 +17,9 @@ package enum PKCS11Token {
     /// The environment variable that other programs use for the module's path.
     package static let moduleVariable = "PKCS11_MODULE_PATH"
 
-    /// The private key, which stays in the token. Throws `noKey` if there is none at `uri`, `wrongPassword` if the
-    /// token refuses the PIN, `passwordNeeded` if the PIN is empty, and `unavailable` if the engine or the module
-    /// cannot be loaded.
+    /// The private key, which stays in the token. Throws `noKey` if `uri` names none, `wrongPassword` if the token
+    /// refuses the PIN, `passwordNeeded` if the PIN is empty, and `unavailable` if the engine or the module cannot be
+    /// loaded.
     ///
     /// This process does not send a refused PIN again, because a token locks itself after a few wrong PINs.
     package static func key(at uri: TokenURI, pin: Secret) throws(CertificateError) -> PrivateKey {
@@ -28,7 +28,7 @@ package enum PKCS11Token {
         }
     }
 
-    /// The key's certificate in the token. Throws `noCertificate` if there is none; otherwise like ``key(at:pin:)``.
+    /// The key's certificate in the token. Throws `noCertificate` without one; otherwise like ``key(at:pin:)``.
     package static func certificate(at uri: TokenURI, pin: Secret) throws(CertificateError) -> Certificate {
         try engine.withLock { engine throws(CertificateError) in
             try engine.loaded(with: uri.modulePath).certificate(at: uri, pin: pin)

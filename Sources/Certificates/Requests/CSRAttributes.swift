@@ -182,7 +182,7 @@ package struct CSRAttributes: Sendable, Equatable {
         }
     }
 
-    /// From the bits of a placeholder key, of which only the size matters.
+    /// From the bits of a placeholder key. Only their number matters.
     private static func modulusSpecification(_ publicKey: DERItem?) throws(CertificateError) -> KeySpecification? {
         guard let publicKey else { return .rsa2048 }
         let numbers = try DERItem.single(Array(publicKey.content.dropFirst()), tag: DERItem.sequence).items()

@@ -3,9 +3,9 @@
 /// Whether one certificate is revoked, according to its issuer.
 ///
 /// The path of a status: ``ChainVerifier`` returns a ``RevocationQuestion`` for each certificate of a verified path
-/// whose status it does not know. Code outside this module fetches what the certificate names: an ``OCSPResponse`` or a
-/// ``RevocationList``. These functions judge the bytes for a certificate and its issuer at a given time, and the
-/// resulting status is an input of the next verification. Nothing in this module fetches.
+/// whose status it does not know. Code outside this module fetches the documents that the certificate names: an
+/// ``OCSPResponse`` or a ``RevocationList``. These functions judge the bytes for a certificate and its issuer at a
+/// given time, and the resulting status is an input of the next verification. Nothing in this module fetches.
 package struct CertificateStatus: Equatable, Sendable {
     package enum Finding: Equatable, Sendable {
         case good
@@ -73,8 +73,8 @@ package enum RevocationReason: Int32, Sendable {
     }
 }
 
-/// One place where the issuer of a certificate publishes its status. The URLs are untrusted input: nothing but their
-/// scheme, characters and length has been checked.
+/// One location at which the issuer of a certificate publishes its status. The URLs are untrusted input: nothing but
+/// their scheme, characters and length has been checked.
 package enum RevocationPoint: Hashable, Sendable {
     /// An OCSP responder (RFC 6960).
     case responder(url: String)
@@ -88,12 +88,12 @@ package enum RevocationPoint: Hashable, Sendable {
     }
 }
 
-/// A certificate of a verified path whose status is not known, and where it can be learned.
+/// A certificate of a verified path whose status is not known, and the locations of its status.
 package struct RevocationQuestion: Hashable, Sendable {
     package let certificate: Certificate
     /// The next certificate of the path.
     package let issuer: Certificate
-    /// In the order in which they should be asked; never empty.
+    /// In order of preference; never empty.
     package let points: [RevocationPoint]
     /// Whether the certificate is the server's own.
     package let isOfLeaf: Bool

@@ -2,8 +2,8 @@
 
 /// Combines the stapled response, the local revocation lists and the statuses that were learned from the issuers.
 ///
-/// The status of the server's certificate is that of the chain. Its issuers are asked about too (RFC 5280 §6.3): a
-/// revoked one counts as much, but an unknown one is a reason only if statuses are required.
+/// The status of the server's certificate is that of the chain. Its issuers are checked too (RFC 5280 §6.3): a revoked
+/// one counts as much, but an unknown one is a reason only if statuses are required.
 struct RevocationFindings {
     let verdict: ServerTrust.Revocation
     /// The certificate that is revoked.

@@ -10,8 +10,8 @@ package final class RevocationList: @unchecked Sendable {
     private let crl: OpaquePointer
 
     /// All lists in the bytes: one in DER, or the `X509 CRL` blocks of a PEM text (RFC 7468 §6) in their order,
-    /// ignoring other blocks. Throws `malformed` if one cannot be read or there are none. Signature and dates are
-    /// checked during verification of a chain.
+    /// ignoring other blocks. Throws `malformed` if one cannot be read, or if the bytes contain none. Signature and
+    /// dates are checked during verification of a chain.
     package static func read(_ bytes: [UInt8]) throws(CertificateError) -> [RevocationList] {
         ERR_clear_error()
         return bytes.first == 0x30 ? [try readDER(bytes)] : try readPEM(bytes)

@@ -4,7 +4,7 @@ import CountersignCOpenSSL
 
 extension Certificate {
     /// Why the certificate is a weak trust anchor, as short sentences; empty if it is not. A verifier trusts an anchor
-    /// whatever it contains (RFC 5280 §6.1.1), so that only a warning can tell.
+    /// regardless of its content (RFC 5280 §6.1.1), so only a warning can report weaknesses.
     package var weaknessesAsAnchor: [String] {
         var weaknesses: [String] = []
         if !hasStrongKey { weaknesses.append("its key is \(keyDescription)") }

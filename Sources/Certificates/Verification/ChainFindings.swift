@@ -33,7 +33,7 @@ final class ChainFindings {
         found.contains(where: \.dependsOnPath) && !found.contains { $0.reason == .revoked && $0.depth == 0 }
     }
 
-    /// `isOfLeaf` says that the reason concerns the leaf alone, whatever its issuer is.
+    /// `isOfLeaf` says that the reason concerns the leaf alone, regardless of its issuer.
     func add(_ reason: ServerTrust.Reason, depth: Int32, isOfLeaf: Bool = false) {
         let depth = max(0, depth)
         let dependsOnPath = !isOfLeaf && (depth > 0 || Self.dependsOnPath(reason))

@@ -5,10 +5,10 @@ import CountersignCOpenSSL
 /// Verifies an origin's chain (RFC 5280 §6, RFC 9525) and reports all reasons against it.
 ///
 /// OpenSSL builds and validates the path with its strict flags: server purpose, no common name, no partial chains.
-/// ``CertificateRequirements`` checks what OpenSSL does not, and ``RevocationFindings`` evaluates stapled responses,
-/// local lists and the statuses that were learned before. OpenSSL builds one path without going back; if that path
+/// ``CertificateRequirements`` adds the checks that OpenSSL lacks, and ``RevocationFindings`` evaluates stapled
+/// responses, local lists and statuses from earlier fetches. OpenSSL builds one path without going back; if that path
 /// fails, ``PathSearch`` finds the others. Nothing is fetched: no list, no response, no missing issuer. The verdict
-/// says what could be asked.
+/// names the statuses that a caller could fetch.
 package struct ChainVerifier: Sendable {
     /// The trust anchors.
     package let anchors: TrustAnchors
@@ -21,9 +21,9 @@ package struct ChainVerifier: Sendable {
     /// The maximum number of intermediate certificates.
     package static let maximumDepth: Int32 = 10
 
-    /// `refusing` are CAs whose keys must not occur in a chain. `revocationLists` determine what is revoked; without a
-    /// current list signed by the issuer, revocation is unknown. `isPublicSuffix` returns whether a wildcard directly
-    /// below a lower-case name is too wide; below a single label it always is.
+    /// `refusing` are CAs whose keys must not occur in a chain. `revocationLists` determine the revoked certificates;
+    /// without a current list signed by the issuer, revocation is unknown. `isPublicSuffix` returns whether a wildcard
+    /// directly below a lower-case name is too wide; below a single label it always is.
     package init(
         anchors: TrustAnchors, refusing refused: [Certificate] = [], revocationLists: [RevocationList] = [],
         isPublicSuffix: @escaping @Sendable (String) -> Bool = { _ in false }
@@ -70,8 +70,8 @@ package struct ChainVerifier: Sendable {
         appraise(chain: chain, host: host, at: time, staple: stapledOCSP.map { .received($0) } ?? .absent).trust
     }
 
-    /// The verdict of ``evaluate(chain:host:at:stapledOCSP:)``, how long it holds, and what can be asked. `statuses`
-    /// are those learned before.
+    /// The verdict of ``evaluate(chain:host:at:stapledOCSP:)``, how long it holds, and the statuses that could be
+    /// fetched. `statuses` are those from earlier fetches.
     package func appraise(
         chain: [Certificate], host: String, at time: Int64, staple: Staple, statuses: KnownStatuses = .none
     ) -> Appraisal {

@@ -5,8 +5,8 @@ import CountersignCOpenSSL
 /// Enumerates the certification paths from a leaf to a trust anchor (RFC 4158), through the certificates that were sent
 /// and those in the store.
 ///
-/// A path consists of certificates of which each one's issuer is the next one's subject; OpenSSL then validates it.
-/// Sound certificates are tried first. The number of paths in a mesh of cross-certificates is exponential, so a
+/// In a path, the issuer of each certificate is the subject of the next one; OpenSSL then validates it. Sound
+/// certificates are tried first. The number of paths in a mesh of cross-certificates is exponential, so a
 /// ``VerificationBudget`` limits the work for the search and for the validation of the paths that it finds.
 struct PathSearch {
     /// The trust anchors at which a path was found to end.
@@ -56,7 +56,7 @@ struct PathSearch {
         return signatures + response + (issuers.count + 1) * VerificationBudget.signatureOverhead
     }
 
-    /// The certificates of the next path; nil if there is none, or if the budget does not permit it.
+    /// The certificates of the next path; nil if no path is left, or if the budget does not permit it.
     mutating func next() -> ChainPath.Material? {
         if !hasStarted {
             hasStarted = true

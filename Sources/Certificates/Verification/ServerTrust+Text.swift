@@ -8,8 +8,8 @@ extension ServerTrust {
     /// The reasons as one text, separated by commas.
     package var text: String { texts.joined(separator: ", ") }
 
-    /// One of the reasons as text. If the issuer is missing, the text names it; if a certificate is revoked, it says by
-    /// whom and when.
+    /// One of the reasons as text. If the issuer is missing, the text names it; if a certificate is revoked, it names
+    /// the issuer and the time.
     package func text(of reason: Reason) -> String {
         switch reason {
         case .unknownIssuer, .incompleteChain:

@@ -20,7 +20,7 @@ package struct ServerTrust: Sendable, Equatable {
         /// Of the leaf or of an issuer; ``ServerTrust/revocation`` has the source, ``ServerTrust/revoked`` the
         /// certificate.
         case revoked
-        /// The site requires a revocation status, and ``ServerTrust/revocation`` says why there is none.
+        /// The site requires a revocation status, and ``ServerTrust/revocation`` says why it is missing.
         case revocationUnknown
         /// Key usage or extended key usage is wrong for a TLS server, or for a CA.
         case wrongPurpose

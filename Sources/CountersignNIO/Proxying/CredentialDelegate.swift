@@ -51,9 +51,10 @@ public protocol CredentialDelegate: Sendable {
     ///
     /// The request waits for up to two minutes; after that, the 401 is delivered and the task is cancelled. A client
     /// may time out earlier: `URLSession` does after 60 seconds, unless `timeoutIntervalForRequest` is longer. Requests
-    /// to the same site share one question. After nil, the delegate is not asked about the site again until the stored
-    /// credential changes. The supplied password is used for this site and realm only, and the delegate is asked again
-    /// if the site rejects it. A user name and password that were rejected before are not sent, and count as nil.
+    /// to the same site share one question. After nil, the delegate gets no question about the site until the stored
+    /// credential changes. The supplied password is used for this site and realm only. If the site rejects it, the
+    /// delegate gets another question. A user name and password that were rejected before are not sent, and count as
+    /// nil.
     func credential(for question: CredentialQuestion) async -> SuppliedCredential?
 }
 

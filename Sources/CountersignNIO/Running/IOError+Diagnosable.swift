@@ -9,6 +9,6 @@ extension IOError: DiagnosableError {
     /// The system's text for the error number.
     package var detail: String { String(cString: strerror(errnoCode)) }
 
-    /// None: the caller knows what it has tried.
+    /// None: the caller knows the operation that failed.
     package var hint: String? { nil }
 }

@@ -181,13 +181,13 @@ package final class ProxyRuntime: Sendable {
     /// The listening sockets, and whether this process removes their files in the end.
     package var listeningSockets: [(descriptor: Int32, isOwn: Bool)] { listener.descriptors }
 
-    /// The listening control socket; nil if there is none.
+    /// The listening control socket; nil without one.
     package var controlSocket: Int32? { control?.descriptor }
 
     /// Accepts clients, or leaves them waiting.
     package func setAccepting(_ isAccepting: Bool) async { await listener.setAccepting(isAccepting) }
 
-    /// Another process has the sockets now, and does what this one did in the background. Serves the clients that are
+    /// Another process has the sockets now, and does the background work of this one. Serves the clients that are
     /// connected, up to the configured limit or until ``hasten()``. ``stop()`` must follow.
     package func handOver() async {
         refreshTask.cancel()

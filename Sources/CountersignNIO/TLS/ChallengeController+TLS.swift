@@ -10,8 +10,8 @@ extension ChallengeController {
     /// Starts TLS as a client on a connected SwiftNIO channel, for programs that drive a `ChallengeExchange` by hand.
     /// Returns the verdict on the server's certificate once plaintext can be written.
     ///
-    /// The server is verified against the trust anchors of the system and the home, and its issuer is asked whether the
-    /// certificate is revoked, as the option `revocation=` of the site's line says. If a listed server cannot be
+    /// The server is verified against the trust anchors of the system and the home, and its revocation status is
+    /// checked with its issuer, according to the option `revocation=` of the site's line. If a listed server cannot be
     /// verified, it is accepted if `countersign trust allow` has recorded an exception for its certificate. Otherwise
     /// `serverTrustDelegate` decides, within 30 seconds; without a delegate, the server is refused. If the delegate
     /// proceeds, the verdict remains untrusted: pass it to the exchange as `serverIsTrusted`. If a trusted server

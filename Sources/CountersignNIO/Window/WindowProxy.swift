@@ -15,7 +15,7 @@ package import Logging
 /// The proxy of a sign-in's window in this process, which answers the challenges of listed sites. It listens on a port
 /// of the loopback interface, and serves only descendants of this process that know its password.
 package final class WindowProxy: Sendable {
-    /// What the window has to know.
+    /// The window's way to the proxy.
     package let door: EmbeddedAgent.Door
     private let runtime: ProxyRuntime
     private let keeper: PolicyKeeper
@@ -64,7 +64,7 @@ package final class WindowProxy: Sendable {
         }
     }
 
-    /// The absolute path of the home's bundle. Throws if there is none.
+    /// The absolute path of the home's bundle. Throws without one.
     package static func bundle(of home: Home) throws(CountersignError) -> String {
         guard let path = realpath(home.bundle.path, nil) else {
             throw CountersignError(.environment, "cannot find \(home.bundle.path)")

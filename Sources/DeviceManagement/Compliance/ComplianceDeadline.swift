@@ -7,7 +7,7 @@ package struct ComplianceDeadline: Equatable, Sendable {
     private let confirmed: Int64
     private let days: Int64
 
-    /// What a profile may say.
+    /// The range for a profile.
     package static let permittedDays: ClosedRange<Int64> = 1...3650
     private static let day: Int64 = 86_400
     /// How long the attempts to have the device confirmed go on after the time is over, in seconds: the machine may

@@ -17,7 +17,7 @@ package struct ComplianceRemediation: Sendable {
         case finish(ComplianceOutcome)
     }
 
-    /// What came of a request.
+    /// The outcome of a request.
     package enum Response: Sendable {
         /// With the media type in lower case.
         case reply(status: Int, mediaType: String?, body: [UInt8])
@@ -32,7 +32,7 @@ package struct ComplianceRemediation: Sendable {
         case opening(Secret, interval: Int64)
         case waiting(Secret, interval: Int64)
         case polling(Secret, interval: Int64)
-        /// The person has closed the page, and the status is asked for once more.
+        /// The person has closed the page; a last poll for the status is under way.
         case closing(Secret)
         case ended(ComplianceOutcome)
     }
@@ -119,7 +119,7 @@ package struct ComplianceRemediation: Sendable {
         }
     }
 
-    /// The person has closed the page during a wait. They may have been done: the service is asked once more.
+    /// The person has closed the page during a wait. They may have finished, so asks the service once more.
     package mutating func closed() -> Action {
         switch state {
         case .waiting(let session, interval: _): return askOnceMore(session)
@@ -141,7 +141,7 @@ package struct ComplianceRemediation: Sendable {
 
     // MARK: Steps
 
-    /// Whether the response refuses the token, which is then not sent any more.
+    /// Returns whether the response refuses the token, which is then no longer sent.
     private mutating func refusesToken(_ response: Response) -> Bool {
         guard case .reply(let status, _, _) = response, status == 401 || status == 403 else { return false }
         token = nil
@@ -198,7 +198,7 @@ package struct ComplianceRemediation: Sendable {
                 return finish(
                     ComplianceOutcome(.serviceFailure, message: "the service names no session to ask about again"))
             }
-            // The service may be busy with the device itself, and say where the person can help.
+            // The service may be busy with the device itself, and name a page on which the person can help.
             guard !isSilent, let page = reply.page else { return wait(session, reply.interval, now: now, reply) }
             return openOnce(page, session, now: now, reply)
         }

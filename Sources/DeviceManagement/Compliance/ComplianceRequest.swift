@@ -8,7 +8,7 @@ import CountersignOAuth
 package struct ComplianceAccount: Equatable, Sendable {
     /// The part of its `homeAccountId` before the dot; nil if the provider has not said.
     package let identifier: String?
-    /// What the provider calls the person; nil if it has not said.
+    /// The provider's name for the person; nil if it gives none.
     package let user: String?
 
     package init(identifier: String?, user: String?) {
@@ -16,7 +16,7 @@ package struct ComplianceAccount: Equatable, Sendable {
         self.user = user.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// By which requests for one account are told apart from those for others; nil if nothing is known.
+    /// Distinguishes the requests for one account from those for others; nil if nothing is known.
     package var key: String? { identifier ?? user }
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a program that runs for long asks silently whether a device complies that did not before.
+/// When a long-running program checks silently whether a device that did not comply complies now.
 ///
-/// The pause after a question doubles from one minute to one hour. Each is prolonged by up to a half of itself, by
-/// chance, so that the devices for which a policy was switched on at once do not all ask at once.
+/// The pause after a check doubles from one minute to one hour. A random addition of up to half its length prolongs
+/// each, so that the devices for which a policy was switched on at the same time do not all ask at the same time.
 package struct ComplianceSchedule: Equatable, Sendable {
     /// When to ask next, in seconds since 1970.
     package private(set) var due: Int64
-    /// When the service was asked last as far as this schedule knows, by anybody.
+    /// The time of the last known question to the service, by any process.
     private var asked: Int64
-    /// Questions of this schedule.
+    /// The number of this schedule's own questions.
     private var count = 0
 
     private static let firstPause: Int64 = 60
     package static let longestPause: Int64 = 3600
-    /// In seconds. For a question that is overdue when the schedule begins: the machines of an organisation are
-    /// switched on at once, too.
+    /// In seconds. For a check that is overdue when the schedule begins: the machines of an organisation are switched
+    /// on at the same time, too.
     private static let startPause = 10.0
 
-    /// `checked` is when the service was asked last. Times are in seconds since 1970, and `chance` is from 0 to 1.
+    /// `checked` is the time of the last question to the service. Times are in seconds since 1970, and `chance` is from
+    /// 0 to 1.
     package init(checked: Int64, now: Int64, chance: Double) {
         asked = checked
         due = max(checked + Self.pause(after: 1, chance), now + Int64(chance * Self.startPause))
@@ -30,14 +31,14 @@ package struct ComplianceSchedule: Equatable, Sendable {
         now >= due || due - now > Self.pause(after: .max, 1)
     }
 
-    /// The service was asked at `checked`, perhaps by another process or by a person: it is not asked again at once.
+    /// The service got a question at `checked`, perhaps from another process or a person. Postpones the next one.
     package mutating func observed(checked: Int64, chance: Double) {
         guard checked > asked else { return }
         asked = checked
         due = max(due, checked + Self.pause(after: max(1, count), chance))
     }
 
-    /// This schedule's question was asked, and the device does not comply, or nobody knows.
+    /// This schedule's question was sent. The device does not comply, or its state is unknown.
     package mutating func noteAsked(at now: Int64, chance: Double) {
         count += 1
         asked = max(asked, now)

@@ -3,7 +3,7 @@
 import CountersignOAuth
 
 // Conditional access: a provider issues no token until the device applies the organisation's protection policy. The
-// profile names a compliance service, which knows whether it does, and where a person brings that about.
+// profile names a compliance service, which knows whether it does, and on which page a person can apply it.
 //
 //  - ComplianceService: the service as the profile describes it, and which pages it may have opened
 //  - ComplianceRequest: one request to it, which registers, enrols and applies in one call, or asks about that again
@@ -15,7 +15,7 @@ import CountersignOAuth
 
 /// Whether a device complies, or why that is not known. The numbers are those that the Intune App SDK uses.
 package enum ComplianceStatus: UInt8, CaseIterable, Sendable {
-    /// The token can be asked for again.
+    /// The token can be requested again.
     case compliant = 0
     case notCompliant = 1
     /// The service answers, but not as it should.

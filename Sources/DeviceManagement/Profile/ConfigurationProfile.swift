@@ -3,8 +3,8 @@
 import CountersignCryptography
 import CountersignOAuth
 
-/// An Apple configuration profile: what an organisation wants a device to have. Only certificates, identities and an
-/// enrolment over EST can be installed here; everything else is named, so that a person sees what is left out.
+/// An Apple configuration profile: the settings that an organisation wants on a device. Only certificates, identities
+/// and an enrolment over EST can be installed here; everything else is named, so that a person sees what is left out.
 package struct ConfigurationProfile: Equatable, Sendable {
     package enum Content: Equatable, Sendable {
         /// A certificate that the organisation's servers have in their chains, in DER or PEM.

@@ -2,12 +2,11 @@
 
 /// Installs the configuration profiles that device management hands out during a sign-in.
 package protocol ProfileInstalling: Sendable {
-    /// Shows the profile to the person, asks, and installs it, or nothing of it. If its task is cancelled while the
-    /// person is asked, it ends at once, and throws.
+    /// Shows the profile to the person, asks for consent, and installs it completely or not at all. If its task is
+    /// cancelled during the question, it ends at once, and throws.
     ///
     /// - Parameters:
-    ///   - document: The profile as it was delivered: an XML property list, plain or in signed CMS. At most 1 MiB; not
-    ///     checked in any way.
+    ///   - document: The profile as received: an XML property list, plain or in signed CMS. At most 1 MiB; unchecked.
     ///   - host: Who has delivered it, with the port if it is not that of https.
     ///   - signIn: The name of the sign-in that the profile belongs to.
     /// - Returns: A sentence about the profile that was installed, for the person.

@@ -4,7 +4,7 @@
 ///
 /// Written here because a profile comes from the network: Foundation's decoder overflows the stack on deep nesting,
 /// reads data that is not Base64 as empty, and keeps one of two values for the same key. This one reads XML only,
-/// without entities of the document's own, and refuses whatever is ambiguous.
+/// without entities of the document's own, and refuses ambiguous documents.
 package indirect enum PropertyList: Equatable, Sendable {
     case string(String)
     case data([UInt8])

@@ -7,7 +7,7 @@ import CountersignCryptography
 ///
 /// Iterative: the depth of the document is not that of the stack.
 struct PropertyListReader {
-    /// An element that is open, with what it contains so far.
+    /// An open element, with its content so far.
     private enum Open {
         case array([PropertyList])
         case dictionary([PropertyList.Entry], names: Set<String>, key: String?)

@@ -77,7 +77,7 @@ extension InteractiveWebviewHandler {
 
     package func responseReceived(_ headers: ResponseHeaders) {}
 
-    /// Nobody was asked.
+    /// False, because nobody has consented.
     package func confirmsHandOff(of url: String) async -> Bool { false }
 
     package func dismissView() {}

@@ -26,7 +26,7 @@ package struct PageResponse: Equatable, Sendable {
 
     private var redirects: Bool { [301, 302, 303, 307, 308].contains(status) }
 
-    /// A view writes the scheme in lower case and encodes what a URL may not have.
+    /// A view writes the scheme in lower case and encodes the characters that a URL must not contain.
     fileprivate static func comparable(_ url: String) -> String {
         let url = url.prefix { $0 != "#" }
         let scheme = url.prefix { $0 != ":" }
@@ -39,9 +39,9 @@ package struct PageResponse: Equatable, Sendable {
     }
 }
 
-/// The last responses to a view's pages, of which one has led to a special URL.
+/// The last responses to a view's pages. One of them has led to a special URL.
 package struct PageResponses: Sendable {
-    /// How many responses a page can have on the way when a URL is met.
+    /// The largest number of responses to keep until a special URL appears.
     package static let maximumCount = 32
 
     private var recent: [PageResponse] = []
@@ -53,8 +53,8 @@ package struct PageResponses: Sendable {
         recent.append(response)
     }
 
-    /// The response that has led to `url`: the last one that redirects there, which is then forgotten. If there is
-    /// none, a page has opened the URL, and it is the last response with a page.
+    /// The response that has led to `url`: the last one that redirects there, which is then forgotten. Without one, a
+    /// page has opened the URL, and this is the last response with a page.
     package mutating func cause(of url: String) -> PageResponse? {
         let url = PageResponse.comparable(url)
         if let index = recent.lastIndex(where: { $0.target == url }) { return recent.remove(at: index) }

@@ -2,7 +2,7 @@
 
 /// The header fields of a response, as far as they matter here.
 package struct ResponseHeaders: Equatable, Sendable {
-    /// Limits on what a page can make us remember.
+    /// Limits on the state that a page can make the program keep.
     package static let maximumFields = 128
     package static let maximumValueBytes = 16 << 10
 
@@ -19,7 +19,7 @@ package struct ResponseHeaders: Equatable, Sendable {
         }
     }
 
-    /// The value of the only field with this name; nil if there is none, if it is empty, or if there are several.
+    /// The value of the only field with this name; nil if it is missing, is empty, or occurs more than once.
     package subscript(name: String) -> String? {
         let name = name.lowercased()
         let values = fields.lazy.filter { $0.name == name }.map(\.value).prefix(2)

@@ -3,14 +3,14 @@
 import CountersignCryptography
 import CountersignOAuth
 
-// The sign-in page of an organisation that manages devices can send the web view to URLs that are no pages: they ask
-// the program to enrol the device, to install a profile, or to go on elsewhere. This module decides what to do about
+// The sign-in page of an organisation that manages devices can send the web view to URLs that are not pages: they ask
+// the program to enrol the device, to install a profile, or to go on elsewhere. This module decides on the action for
 // them. It does no I/O, and the same input always gives the same result.
 //
 //   SpecialURL                     such a URL, parsed
-//   InteractiveWebviewState        what the session knows besides: the headers of the last response, and the attempts
-//                                  to obtain a token of the broker
-//   SpecialURLRules                what the profile permits: hosts, additional headers and parameters
+//   InteractiveWebviewState        the state of the session: the headers of the last response, and the attempts to
+//                                  obtain a token of the broker
+//   SpecialURLRules                the permissions of the profile: hosts, additional headers and parameters
 //   SpecialURLViewActionResolver   URL, state and rules → WebviewAction
 //   BrowserHandoff                 the same for the response headers that open a second window
 //   InteractiveWebviewHandler      the app's part, with a default for each requirement
@@ -39,7 +39,7 @@ package struct SpecialURL: Equatable, Sendable {
     /// As it was given.
     package let text: String
     package let scheme: Scheme
-    /// As it was given, without port and user information; empty if there is none.
+    /// As it was given, without port and user information; empty without a host.
     package let host: String
     /// Begins with `/`, unless it is empty.
     package let path: String

@@ -3,9 +3,9 @@
 import CountersignAddresses
 import CountersignOAuth
 
-/// What the profile and the machine contribute to decisions about special URLs.
+/// The rules of the profile and the machine for decisions about special URLs.
 package struct SpecialURLRules: Sendable {
-    /// Where enrolment pages may be: the issuer's origin and those that the profile names.
+    /// The origins on which enrolment pages may be: the issuer's, and those that the profile names.
     package var pageOrigins: [Origin]
     /// Origins that may ask for a second window by response headers, and to which it may go.
     package var handoffOrigins: [Origin]

@@ -99,7 +99,8 @@ package enum SpecialURLViewActionResolver {
     ) throws(DeviceManagementError) -> WebviewAction {
         let header = "X-Install-Url"
         let page: EndpointURL
-        // A frame may have opened the URL, so the token goes where its own response says, or back to its origin.
+        // A frame may have opened the URL, so the token goes to the page that the frame's own response names, or back
+        // to the frame's origin.
         var mayHaveToken = true
         if let text = state.responseHeaders[header] {
             page = try rules.page(text, header)
@@ -136,7 +137,7 @@ package enum SpecialURLViewActionResolver {
     }
 
     private static func complianceStatus(_ url: SpecialURL) throws(DeviceManagementError) -> WebviewAction {
-        // Of the statuses, only this one says that the token may be asked for again.
+        // Only this status permits another request for the token.
         guard try url.required("status") == "4" else {
             throw DeviceManagementError(
                 .notCompliant, "the provider reports that this device does not comply with its policy",

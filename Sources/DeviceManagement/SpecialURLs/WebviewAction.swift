@@ -2,7 +2,7 @@
 
 import CountersignOAuth
 
-/// What the web view has to do about a special URL, at once.
+/// The web view's immediate action for a special URL.
 package enum WebviewAction: Equatable, Sendable {
     case noop
     /// Load this page in the view.
@@ -31,7 +31,8 @@ package struct WebviewRequest: Equatable, Sendable {
     }
 }
 
-/// A header field of a request, whose name is as it was given. The value can be a secret, and is redacted when printed.
+/// A header field of a request, with its name in the given spelling. The value can be a secret, and is redacted when
+/// printed.
 package struct AdditionalHeader: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
     package let name: String
     package let value: String

@@ -69,7 +69,7 @@ package struct AuthenticateMessage: Equatable, Sendable {
 
     /// The encoded message: a header of 72 or 88 bytes and the payload. Names are in UTF-16LE if the flags include
     /// Unicode, and otherwise in ASCII, which all OEM character sets contain. Throws `unusableCredential` if a field is
-    /// too long, or a name is not ASCII where it has to be.
+    /// too long, or if a name has to be ASCII and is not.
     package func serialized() throws(NTLMError) -> [UInt8] {
         var writer = MessageWriter(messageType: 3, headerBytes: Self.micOffset + (mic?.count ?? 0))
         let domain = try place(domain, named: "domain", &writer)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The decisions of one script, by what it could see. Belongs to one version of the script, and is emptied when the
-/// network changes.
+/// The decisions of one script, by its view of the request. Belongs to one version of the script, and is emptied when
+/// the network changes.
 package struct DecisionCache: Sendable {
     private struct Entry: Sendable {
         let result: ScriptResult

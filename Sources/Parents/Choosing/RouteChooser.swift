@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Orders a route's hops by what is known about its parents, and remembers the dead ones.
+/// Orders a route's hops by the state of its parents, and remembers the dead ones.
 ///
 /// A parent that could not be reached stays dead for five minutes and is tried last meanwhile. It is probed every
 /// minute, and one success revives it. A direct connection is made only if the route contains one.
@@ -32,7 +32,7 @@ package struct RouteChooser: Sendable {
     }
 
     /// A connection to the parent failed. A failure while it is dead does not prolong its death, so that it is tried
-    /// again after five minutes whatever the probes do.
+    /// again after five minutes, even if the probes fail.
     package mutating func parentFailed(_ parent: ParentProxy, at now: ContinuousClock.Instant) {
         guard !isDead(.parent(parent), at: now) else { return }
         deaths = deaths.filter { now < $0.value.until }
@@ -57,6 +57,6 @@ package struct RouteChooser: Sendable {
         return due
     }
 
-    /// The network has changed: what was dead there may be alive here.
+    /// The network has changed: a parent that was dead there may be alive here.
     package mutating func networkChanged() { deaths = [:] }
 }

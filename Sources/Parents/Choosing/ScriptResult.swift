@@ -19,7 +19,7 @@ package struct ScriptResult: Hashable, Sendable {
     package static let maximumHops = 32
 
     /// As in browsers, an element that cannot be understood is skipped, and empty elements count for nothing. If every
-    /// element was skipped, that is an error: a direct connection is not what the script wants.
+    /// element was skipped, that is an error: the script does not want a direct connection.
     package init(parsing text: String, from source: ScriptSource) throws(ParentsError) {
         func sentence(_ reason: String) -> String { "the result of the script \(source) \(reason)" }
         guard text.utf8.count <= Self.maximumBytes else {

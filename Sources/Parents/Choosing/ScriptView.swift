@@ -2,8 +2,8 @@
 
 import CountersignAddresses
 
-/// What a script can see of a request. The path of an https URL is left out, as in browsers, because the script is
-/// somebody else's program and its host look-ups would carry the path to a DNS server.
+/// A script's view of a request. The path of an https URL is left out, as in browsers, because the script is a third
+/// party's program and its host look-ups could carry the path to a DNS server.
 package struct ScriptView: Hashable, Sendable {
     /// The first argument of `FindProxyForURL`.
     package let url: String

@@ -69,8 +69,8 @@ package struct ConnectClient: Sendable {
         informational = 0
     }
 
-    /// Bytes came from the parent. It is an error if nobody has asked for them: what comes after `opened` belongs to
-    /// the tunnel, and a driver that still decides about a response must not read more on its connection.
+    /// Bytes came from the parent. Unrequested bytes are an error: bytes after `opened` belong to the tunnel, and a
+    /// driver that still decides about a response must not read more on its connection.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {

@@ -14,8 +14,8 @@ import CountersignCryptography
 //     05 01 00 ADDRESS PORT    →
 //                              ←           05 00 00 ADDRESS PORT
 //
-// The parent speaks only when it is asked. What it sends before that is an error: it would be read as a later reply.
-// Bytes after the last reply belong to the tunnel.
+// The parent only replies. Bytes that it sends unrequested are an error: they would be read as a later reply. Bytes
+// after the last reply belong to the tunnel.
 
 /// Opens one connection through a SOCKS 5 parent.
 package struct SOCKS5Client: Sendable {
@@ -74,8 +74,7 @@ package struct SOCKS5Client: Sendable {
         return .send(credential == nil ? [5, 1, Method.none] : [5, 2, Method.none, Method.password])
     }
 
-    /// Bytes came from the parent. It is an error if nobody has asked for them; what comes after `established` belongs
-    /// to the tunnel.
+    /// Bytes came from the parent. Unrequested bytes are an error; bytes after `established` belong to the tunnel.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {

@@ -63,7 +63,7 @@ package struct NoProxyList: Hashable, Sendable {
         self.ignored = ignored
     }
 
-    /// The element that contains the host, as written; nil if there is none.
+    /// The element that contains the host, as written; nil without one.
     package func element(containing host: HostName, port: UInt16) -> String? {
         let address = host.addressBytes
         return elements.first { element in

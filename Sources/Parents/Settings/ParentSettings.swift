@@ -65,7 +65,7 @@ package struct ParentSettings: Hashable, Sendable {
     }
 }
 
-/// The way to a route: candidates that are known, and scripts that have to be asked.
+/// The steps to a route: known candidates, and scripts to run.
 package struct RoutePlan: Hashable, Sendable {
     package enum Step: Hashable, Sendable {
         case candidate(Route.Candidate)
@@ -81,7 +81,7 @@ package struct RoutePlan: Hashable, Sendable {
         self.otherwise = otherwise
     }
 
-    /// The scripts that have to be asked, in order.
+    /// The scripts to run, in order.
     package var scripts: [ScriptSource] {
         steps.compactMap { step in
             if case .script(let source) = step { source } else { nil }

@@ -111,7 +111,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
     private var chain: ConnectionChain?
     private var channel: (any Channel)?
     private var hasAsked = false
-    /// The connection carries no further request: it has ended, or the parent has said more than it was asked.
+    /// The connection carries no further request: it has ended, or the parent has sent unrequested bytes.
     private var hasEnded = false
     private var readingIsHeld = false
 
@@ -213,7 +213,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         }
     }
 
-    /// The parent has said more than it was asked, or the connection has failed. The next request goes out on another.
+    /// The parent has sent unrequested bytes, or the connection has failed. The next request goes out on another.
     private func abandonConnection() {
         guard !hasEnded else { return }
         hasEnded = true
@@ -279,7 +279,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
                 chain.stepSucceeded(channel)
             }
         }
-        // What the parent proves is being verified, and the other end of the tunnel may send without end.
+        // The parent's proof is being verified, and the other end of the tunnel may send without limit meanwhile.
         if chain != nil, let channel { holdReading(true, channel) }
     }
 

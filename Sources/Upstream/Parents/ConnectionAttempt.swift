@@ -7,8 +7,8 @@ import NIOCore
 
 /// The attempt to connect to an origin, by one way after the other.
 ///
-/// The next way is tried only if a parent could not be reached, or does not speak its protocol. What a parent or the
-/// origin has decided is final. Everything happens on one event loop.
+/// The next way is tried only if a parent could not be reached, or does not speak its protocol. A decision of a parent
+/// or the origin is final. Everything happens on one event loop.
 package final class ConnectionAttempt {
     /// The channel to the origin, or to the parent that forwards requests to it.
     struct Opened {
@@ -75,8 +75,8 @@ package final class ConnectionAttempt {
     /// How long a parent's verdict on a password is awaited for nobody but the breaker.
     private static let verdictLimit = TimeAmount.seconds(20)
 
-    /// Closes what is being opened, and does not call the completion. If a parent is judging a password, that is
-    /// awaited before.
+    /// Closes the connection that is being opened, and does not call the completion. If a parent is judging a password,
+    /// waits for its verdict first.
     package func cancel() {
         guard completion != nil else { return }
         completion = nil

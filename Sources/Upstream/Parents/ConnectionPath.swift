@@ -13,8 +13,8 @@ package struct ConnectionPath {
     let tls: ParentTLS?
     /// Begins a tunnel through the parent; nil if TCP leads to the origin, or the parent forwards requests.
     let makeTunnel: (() -> any ParentTunnel)?
-    /// The parent that forwards requests in absolute-form (RFC 9112 §3.2.2), as it is listed: the connection ends
-    /// there.
+    /// The parent that forwards requests in absolute-form (RFC 9112 §3.2.2), by its origin in the list: the connection
+    /// ends there.
     let forwarder: Origin?
     /// Called with whether the parent could be reached, and with the failure if not.
     let parentTried: ((UpstreamError?) -> Void)?
@@ -54,7 +54,7 @@ package protocol ParentTunnel: AnyObject {
     /// The step begins on a connection with TLS to the parent.
     func secured(by tls: TLSSummary)
 
-    /// What came from beyond the parent together with its reply.
+    /// The bytes from beyond the parent that arrived together with its reply.
     var early: ByteBuffer { get }
 
     /// The client has left. Returns whether the parent is judging a password, so that its reply to the running step is

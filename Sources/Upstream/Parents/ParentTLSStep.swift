@@ -16,8 +16,8 @@ package struct ParentTLS {
     }
 }
 
-/// The TLS handshake with a parent, before anything is said to it. A parent that is not trusted gets nothing: nobody
-/// can be asked about it, and a credential may be meant for it.
+/// The TLS handshake with a parent, before anything is said to it. A parent that is not trusted gets nothing: there is
+/// no way to ask a person about it, and a credential may be meant for it.
 ///
 /// The step leaves two handlers on the channel, through which everything that follows travels: the parent's
 /// ``TLSHandler``, and this step's own, which keeps the events of the parent's TLS from what follows.

@@ -26,14 +26,14 @@ package protocol SOCKSAnswering: AnyObject {
     func ended()
 }
 
-/// What a SOCKS parent is offered.
+/// The methods offered to a SOCKS parent.
 package enum SOCKSOffer {
     case credential(SOCKS5Client.Credential)
     /// None, for this reason if there is one that is not used.
     case nothing(reason: String?)
 }
 
-/// What a SOCKS parent thinks of a user name and password.
+/// A SOCKS parent's verdict on a user name and password.
 package enum SOCKSVerdict: Equatable, Sendable {
     case accepted
     case rejected
@@ -189,7 +189,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         }
     }
 
-    /// Reports what the parent thinks of the credential, if it was sent and nothing is known yet.
+    /// Reports the parent's verdict on the credential, if it was sent and nothing is known yet.
     private func judge(_ verdict: SOCKSVerdict) {
         guard hasSentSecret else { return }
         hasSentSecret = false
@@ -200,7 +200,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         let bytes = unwrapInboundIn(data)
         guard chain != nil else { return }
         guard client != nil else {
-            // It would be read as the reply to a message that is still to be sent.
+            // The bytes would be read as the reply to a message that has not been sent yet.
             let reason = "the parent \(tunnel.parent): it sent something before it was asked"
             return fail(UpstreamError(.tunnelFailed, reason))
         }
@@ -208,7 +208,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
             guard let action = try client?.received(bytes.readableBytesView) else { return }
             perform(action)
         } catch {
-            // Whatever else it has sent says nothing about the credential.
+            // Other bytes of the parent say nothing about the credential.
             if error.code == .notAuthenticated { judge(.rejected) }
             let reason = error.code == .notAuthenticated ? withheld.map { " (\($0))" } ?? "" : ""
             fail(

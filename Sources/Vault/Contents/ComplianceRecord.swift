@@ -15,7 +15,7 @@ package struct ComplianceRecord: Equatable, Sendable {
     package var title: String
     /// For a person, in one line; empty for a device that complies.
     package var message: String
-    /// The https URL where a person brings compliance about; empty if none is known.
+    /// The https URL of the page on which a person can make the device comply; empty if unknown.
     package var page: String
     /// When that became known, in seconds since 1970.
     package var checked: Int64
@@ -40,7 +40,8 @@ package struct ComplianceRecord: Equatable, Sendable {
     package var isCompliant: Bool { status == 0 }
 }
 
-/// A wipe that has begun. While there is this record, the wipe is to be completed, whatever has been removed already.
+/// A wipe that has begun. As long as this record exists, the wipe has to be completed, even if much has been removed
+/// already.
 package struct WipeRecord: Equatable, Sendable {
     /// The name of the sign-in, which may be gone already.
     package let name: String
@@ -67,8 +68,8 @@ package struct WipeRecord: Equatable, Sendable {
 }
 
 extension VaultContents {
-    /// Stores what is known of a sign-in's compliance. Throws `invalidRecord` for a value outside ``VaultLimits``, and
-    /// if there is no sign-in of that name.
+    /// Stores the compliance record of a sign-in. Throws `invalidRecord` for a value outside ``VaultLimits``, and if
+    /// there is no sign-in of that name.
     package mutating func setCompliance(_ record: ComplianceRecord) throws(VaultError) {
         if let fault = VaultLimits.fault(of: record) {
             throw VaultError(.invalidRecord, "the compliance of \(record.name.debugDescription) has \(fault)")
@@ -81,7 +82,7 @@ extension VaultContents {
         compliance[record.name] = record
     }
 
-    /// Removes what is known of a sign-in's compliance.
+    /// Removes the compliance record of a sign-in.
     package mutating func removeCompliance(of name: String) {
         guard compliance.removeValue(forKey: name) != nil else { return }
         advance()

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// A configuration profile that is installed, with exactly what it has brought. Its keys are records of their own.
+/// An installed configuration profile, with exactly the items that it has installed. Its keys are records of their own.
 package struct ProfileRecord: Equatable, Sendable, Codable {
     /// Who has signed the profile.
     package struct Signer: Equatable, Sendable, Codable {

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// A person who has signed in at an OAuth 2.0 provider, with what it takes to renew the access token. The access token
+/// A person who has signed in at an OAuth 2.0 provider, with the data for renewing the access token. The access token
 /// itself is the ``TokenCredential`` of the same name.
 package struct SignInRecord: Equatable, Sendable {
     /// Also the name of the access token.
@@ -15,7 +15,7 @@ package struct SignInRecord: Equatable, Sendable {
     package var issuer: String
     /// The person's identifier at the provider, `sub`; empty if there was no ID token.
     package var subject: String
-    /// What the provider calls the person, for people; empty if it does not say.
+    /// The provider's name for the person, for display; empty if it gives none.
     package var account: String
     /// The scope that was granted, as the provider writes it.
     package var scope: String
@@ -23,7 +23,7 @@ package struct SignInRecord: Equatable, Sendable {
     package var sites: [String]
     /// Renews the access token; nil if the provider sent none, or called it invalid.
     package var refreshToken: Secret?
-    /// The ID token; nil if there is none.
+    /// The ID token; nil without one.
     package var identityToken: Secret?
     /// When the person signed in, in seconds since 1970.
     package var signedIn: Int64
@@ -116,7 +116,7 @@ extension VaultContents {
 extension VaultLimits {
     package static let profileBytes = 64 << 10
     package static let signInSites = 64
-    /// Of several sign-ins, none of which was stored completely.
+    /// For the lines of several sign-ins that were not stored completely.
     package static let formerSignInSites = 1024
     /// The lines that a wipe removes: those of the sign-in, and its former ones.
     static let wipedSites = signInSites + formerSignInSites

@@ -84,8 +84,8 @@ package struct VaultContents: Equatable, Sendable {
         identityOrder = identityKeys.keys.sorted()
     }
 
-    /// These contents, with the objects of `known` in place of equal ones: whoever uses the older contents and whoever
-    /// uses these then refer to one copy of each secret.
+    /// These contents, with the objects of `known` in place of equal ones, so that users of the older contents and of
+    /// these share one copy of each secret.
     func sharingSecrets(with known: VaultContents) -> VaultContents {
         guard self != known else { return known }
         func share<Key, Record: Equatable>(_ records: inout [Key: Record], _ known: [Key: Record]) {
@@ -192,7 +192,7 @@ package struct VaultContents: Equatable, Sendable {
     }
 
     /// Removes a password, token or principal and returns whether there was one of that name. The access token of a
-    /// sign-in is none: it is removed with the sign-in.
+    /// sign-in does not count: it is removed with the sign-in.
     @discardableResult
     package mutating func removeCredential(named name: String) -> Bool {
         guard signIns[name] == nil,

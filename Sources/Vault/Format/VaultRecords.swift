@@ -58,7 +58,7 @@ import CountersignCryptography
 ///     kind 21, whether the device complies, of a sign-in of kind 13: name, home account, 1 byte status (0 to 5),
 ///         title, message, page, 8 bytes checked, 8 bytes confirmed; earlier versions end at checked
 ///     kind 22, a wipe that has begun: name, identifier of the sign-in, 8 bytes begun, list of lines for sites, group
-///         and host of a shared session, both empty if there is none
+///         and host of a shared session, both empty without one
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
 /// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.

@@ -217,7 +217,7 @@ package struct VaultFolder: VaultStorage {
     }
 
     package func removeAbandonedFiles() {
-        // Only a lock that is taken removes them; so nothing is locked, and nothing created, if there are none.
+        // Taking the lock removes the files, and creates a lock file. So without such files, the lock is not taken.
         let isAny = VaultItem.allCases.contains { (try? status(of: Self.temporary($0.fileName))) ?? nil != nil }
         if isAny, let lock = try? lockForWriting() { lock.release() }
     }

@@ -95,7 +95,7 @@ package struct VaultItemVersion: Hashable, Sendable {
     }
 }
 
-/// An item as it was read.
+/// The stored form of an item.
 package struct StoredVaultItem: Sendable {
     package var bytes: [UInt8]
     package let version: VaultItemVersion
