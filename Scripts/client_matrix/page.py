@@ -19,7 +19,7 @@ COLUMNS = {
     "env": "the site with Basic, by `countersign env` and `serve`; in all other columns by `countersign exec`",
 }
 
-# What a failed client or `exec` says, and what the cell says.
+# The text of a failed client or `exec`, and the text of the cell.
 REASONS = {
     "cross-site=": "no: Referer",
     "does not say for which page": "no: browser",

@@ -23,7 +23,7 @@ final class AppDelegate: NSObject, URLSessionDataDelegate {
         (ends, end) = AsyncStream.makeStream(of: URLError?.self)
     }
 
-    /// What has been received.
+    /// The bytes received.
     var data: Data { received.withLock { $0 } }
 
     func urlSession(

@@ -15,8 +15,8 @@ import CountersignOAuth
     }
 }
 
-/// Whatever a page and its headers say, only pages of the profile's hosts are loaded, over https. The input is the URL,
-/// then lines with a header's name and value.
+/// No page or header can load pages outside the profile's hosts, or without https. The input is the URL, then lines
+/// with a header's name and value.
 @Sendable func specialURL(_ input: [UInt8]) {
     let lines = String(decoding: input, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
     guard let url = lines.first.map(String.init), let home = try? Origin(url: "https://mdm.example"),
@@ -48,7 +48,7 @@ private func verify(_ action: WebviewAction, _ home: Origin) {
     }
 }
 
-/// Whatever a compliance service replies, texts are fit for a terminal, and pages are on the profile's hosts.
+/// For every reply of a compliance service, texts are fit for a terminal, and pages are on the profile's hosts.
 @Sendable func complianceReply(_ input: [UInt8]) {
     guard let service = complianceService else { return }
     do throws(DeviceManagementError) {

@@ -26,7 +26,7 @@ private let host: HostName = {
     precondition((try? ScriptResult(parsing: words.joined(separator: ";"), from: .wpad))?.hops == result.hops)
 }
 
-/// The reply of an open connection is the same byte by byte; what comes with it belongs to the tunnel.
+/// The reply of an open connection is the same byte by byte; further bytes belong to the tunnel.
 @Sendable func socksReply(_ input: [UInt8]) {
     let octets = socks(input, step: 1)
     precondition(

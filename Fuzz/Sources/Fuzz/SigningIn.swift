@@ -99,8 +99,8 @@ import CountersignSignIn
     }
 }
 
-/// The first line is the parameter of a challenge, the rest the document. What is accepted is of the challenged origin
-/// and for this issuer.
+/// The first line is the parameter of a challenge, the rest the document. An accepted document is of the challenged
+/// origin and for this issuer.
 @Sendable func protectedResource(_ input: [UInt8]) {
     let parts = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     let parameter = String(decoding: parts.first ?? [], as: UTF8.self)

@@ -17,11 +17,11 @@ package enum Command: Equatable, Sendable {
     case addCookies([Cookie])
     /// Shows a sentence above the page until another page loads.
     case showMessage(String)
-    /// Ends the sign-in and forgets what it did: no cookies are reported.
+    /// Ends the sign-in and discards its session: no cookies are reported.
     case cancel
     /// Ends the sign-in: the cookies are reported once more.
     case close
-    /// Writes what the window shows to a PNG file. Only with `--test`.
+    /// Writes the content of the window to a PNG file. Only with `--test`.
     case snapshot(file: String)
 
     /// - Throws: `ProtocolError`, whose text has no value from the line.

@@ -3,7 +3,7 @@
 /// Decides about every navigation of the web view, before anything is sent.
 ///
 /// WebKit does not say whether a navigation is of the main frame or of a frame in the page. `contentSecurityPolicy`
-/// therefore restricts the frames before this policy is asked. A frame can reach the redirect URI only if that is on an
+/// therefore restricts the frames before this policy decides. A frame can reach the redirect URI only if that is on an
 /// allowed origin, so the caller must check `state` in any case.
 package struct NavigationPolicy: Equatable, Sendable {
     package enum Decision: Equatable, Sendable {

@@ -15,8 +15,8 @@ package struct OpenRequest: Equatable, Sendable {
     package var captureCookies: CookieSelection?
     /// The session's cookies are reported as `session` at the end, unless the sign-in is cancelled.
     package var reportsSession = false
-    /// `http://[user:password@]host:port` on loopback. Everything goes through it. Without it, the connections are
-    /// direct, whatever the system's settings are.
+    /// `http://[user:password@]host:port` on loopback. All requests go through it. Without it, the connections are
+    /// direct, regardless of the system's settings.
     package var proxy: String?
     /// An absolute path. The session's persistent cookies and storage are kept there; without it, nowhere.
     package var dataFolder: String?

@@ -2,7 +2,7 @@
 
 internal import FoundationEssentials
 
-/// Which pages may post messages, and of which types.
+/// The pages that may post messages, and the permitted types.
 package struct PageMessageRules: Codable, Equatable, Sendable {
     /// `https://host[:port]`, each an allowed origin.
     package var origins: [String]
@@ -49,7 +49,7 @@ package struct PageMessagePolicy: Equatable, Sendable {
         types = rules.types.map(Set.init)
     }
 
-    /// - Parameter envelope: What the bridge posts: a JSON text `{"origin": "…", "body": "…"}`, in which the page
+    /// - Parameter envelope: The message of the bridge: a JSON text `{"origin": "…", "body": "…"}`, in which the page
     ///   controls `body` only.
     package func decide(_ envelope: String, waiting: Int) -> Decision {
         guard let envelope = try? JSONDecoder().decode(Envelope.self, from: Data(envelope.utf8)),
@@ -98,7 +98,7 @@ package struct PageMessagePolicy: Equatable, Sendable {
         let callbacks: [Callback]
     }
 
-    /// Any JSON value, of which only the syntax matters.
+    /// Any JSON value. Only its syntax matters.
     private struct AnyValue: Decodable {
         init(from decoder: any Decoder) throws {}
     }

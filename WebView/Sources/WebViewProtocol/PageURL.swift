@@ -5,7 +5,7 @@
 /// Stricter than the RFC: a URL with a space, a control character, a backslash or a character beyond ASCII is not
 /// parsed, and neither is one for http or https without a host.
 package struct PageURL: Equatable, Sendable {
-    /// The URL as it was given.
+    /// The given URL.
     package let text: String
     /// In lower case.
     package let scheme: String

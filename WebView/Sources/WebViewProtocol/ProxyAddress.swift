@@ -10,8 +10,7 @@ package struct ProxyAddress: Equatable, Sendable {
     package let user: String?
     package let password: String?
 
-    /// Parses `http://[user:password@]host:port`. User name and password are taken as they are, without
-    /// percent-encoding.
+    /// Parses `http://[user:password@]host:port`. User name and password are literal, without percent-encoding.
     package init(_ text: String) throws(ProtocolError) {
         guard let url = PageURL(text), url.scheme == "http", url.path == "/", !url.hasFragment, !text.contains("?"),
             let origin = Origin(url), origin.isLoopback

@@ -11,7 +11,7 @@ struct EventWriter {
         self.file = file
     }
 
-    /// Takes standard output for events alone: what a library prints there goes to standard error.
+    /// Reserves standard output for events: output of a library there goes to standard error.
     static func takingStandardOutput() throws(StartFailure) -> EventWriter {
         let copy = fcntl(1, F_DUPFD_CLOEXEC, 3)
         guard copy >= 0, dup2(2, 1) == 1 else {

@@ -4,7 +4,7 @@ import CWebKitGTK
 import Glibc
 import WebViewProtocol
 
-/// Checks what the machine must have. WebKit aborts the process without it.
+/// Checks the requirements on the machine. WebKit aborts the process without it.
 enum Installation {
     static var webKitVersion: String {
         "\(webkit_get_major_version()).\(webkit_get_minor_version()).\(webkit_get_micro_version())"

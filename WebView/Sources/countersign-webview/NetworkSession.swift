@@ -31,7 +31,7 @@ struct NetworkSession {
         cookies = CookieJar(manager: webkit_network_session_get_cookie_manager(pointer))
     }
 
-    /// If the relay cannot start, the address is one where nothing can listen: no request goes around the proxy.
+    /// If the relay cannot start, nothing can listen at the address: no request bypasses the proxy.
     private static func proxyURL(_ proxy: ProxyAddress) -> String {
         proxy.password == nil ? proxy.url : "http://127.0.0.1:\(ProxyRelay(proxy)?.port ?? 0)"
     }

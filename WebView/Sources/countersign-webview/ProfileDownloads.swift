@@ -85,7 +85,7 @@ final class ProfileDownloads {
     }
 
     private static func from(_ data: gpointer?) -> ProfileDownloads {
-        // GTK passes what the signal was connected with.
+        // GTK passes the data of the signal's connection.
         guard let data else { preconditionFailure("a signal without its data") }
         return Unmanaged<ProfileDownloads>.fromOpaque(data).takeUnretainedValue()
     }

@@ -113,7 +113,7 @@ extension SignInWindow {
         webkit_download_cancel(download)
     }
 
-    /// Only what a person needs to fill in a form.
+    /// Only the items for filling in a form.
     private static let contextMenu: @convention(c) (View, OpaquePointer?, OpaquePointer?, gpointer?) -> gboolean = {
         _, menu, _, _ in
         var index: guint = 0

@@ -20,7 +20,7 @@ final class SignInWindow {
     /// The configuration profiles of the window.
     private(set) lazy var profiles = ProfileDownloads(of: self)
     private var reportedCookies: [Cookie]?
-    /// Whether the session is to be reported once a response has arrived.
+    /// Whether to report the session when a response has arrived.
     private var isSessionAwaited = false
     /// How many times cookies are being stored, and the page that is loaded when they are.
     private var storing = 0
@@ -180,7 +180,7 @@ final class SignInWindow {
     }
 
     static func from(_ data: gpointer?) -> SignInWindow {
-        // GTK passes what the signal was connected with.
+        // GTK passes the data of the signal's connection.
         guard let data else { preconditionFailure("a signal without its data") }
         return Unmanaged<SignInWindow>.fromOpaque(data).takeUnretainedValue()
     }

@@ -3,7 +3,7 @@
 import CWebKitGTK
 import Glibc
 
-/// What this process and WebKit's processes inherit.
+/// The environment that this process and WebKit's processes inherit.
 enum Surroundings {
     /// Called before any thread starts and before GTK reads the environment.
     static func restrict() {
@@ -14,12 +14,13 @@ enum Surroundings {
         signal(SIGPIPE, SIG_IGN)
         for name in removed { unsetenv(name) }
         for (name, value) in set { setenv(name, value, 1) }
-        // Messages of the libraries may quote what a page shows or loads.
+        // Messages of the libraries may quote a page's content or addresses.
         g_log_set_writer_func({ _, _, _, _ in G_LOG_WRITER_HANDLED }, nil, nil)
     }
 
-    /// At a fault of its own, the process ends at once. The Swift runtime would stop it instead, if `SWIFT_BACKTRACE`
-    /// enables that, and print what is in memory. `COUNTERSIGN_BACKTRACE=1` keeps its handlers. Called first of all.
+    /// After a fault of its own, the process ends at once. If `SWIFT_BACKTRACE` enables it, the Swift runtime would
+    /// stop the process instead, and print parts of its memory. `COUNTERSIGN_BACKTRACE=1` keeps the runtime's handlers.
+    /// Must be called first.
     static func restoreFatalSignals() {
         let kept = getenv("COUNTERSIGN_BACKTRACE").map { String(cString: $0).lowercased() }
         if let kept, ["1", "yes", "true"].contains(kept) { return }

@@ -70,7 +70,7 @@ extension WebView {
             return !stat.contains(") Z ")
         }
 
-        /// Also where the Swift runtime would print a backtrace of it.
+        /// Even if the Swift runtime is set to print a backtrace.
         @Test(
             arguments: [[:], ["SWIFT_BACKTRACE": "enable=yes"]], [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV])
         func aFaultEndsIt(environment: [String: String], signal: Int32) throws {

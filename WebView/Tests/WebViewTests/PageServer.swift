@@ -29,7 +29,7 @@ final class PageServer: Sendable {
 
     let first: String
     let second: String
-    /// An origin with https, where nothing listens.
+    /// An https origin on which nothing listens.
     let silent: String
     let securePort: Int
     let proxyPort: Int
@@ -66,7 +66,7 @@ final class PageServer: Sendable {
         process.allLines[mark...].compactMap(Self.request)
     }
 
-    /// What a page's script told the server with `/answer?…`.
+    /// The answer that a page's script sent to the server with `/answer?…`.
     func answer(since mark: Int) -> String? {
         let path = request(since: mark) { $0.path.hasPrefix("/answer?") }?.path
         return path.flatMap { String($0.dropFirst(8)).removingPercentEncoding }
