@@ -190,7 +190,7 @@ import Testing
         #expect(throws: HostNameError.self) { try HostName(canonicalizing: row[0]) }
     }
 
-    // MARK: What is said of a host
+    // MARK: Properties of a host
 
     @Test func loopbackIsKnownByNameAndByAddress() throws {
         for name in ["localhost", "LOCALHOST.", "basic.demo.localhost"] {

@@ -229,7 +229,7 @@ import Testing
         #expect(!exchange.breaker.isTried(exchange.key(.bearer)))
     }
 
-    /// The breaker's refusal is none of a weaker offer's reasons.
+    /// The breaker's refusal is not a reason for a weaker offer.
     @Test func aRefusedCredentialIsNoReasonForAWeakerOffer() throws {
         let exchange = try AnsweredExchange("answer=digest,basic")
         exchange.breaker.ended(exchange.key(.digest), for: Self.tag("/x"), .rejected)
@@ -315,7 +315,7 @@ import Testing
         #expect(try exchange.resume(.renewed(.unchanged)).hasPrefix("handed back: credential \"enrollment\" was"))
     }
 
-    /// An error that this version does not know is none of the token's faults.
+    /// An error that this version does not know does not count against the token.
     @Test func anUnknownErrorOfATokenRejectsNothing() throws {
         let exchange = try AnsweredExchange("answer=bearer", token: "old", renewer: Self.renewer)
         #expect(exchange.begin() == "send")

@@ -15,7 +15,7 @@ import Testing
 final class AnsweredExchange: AnsweredRequest {
     static let origin = Origin(scheme: .https, host: "a.example", port: 443)
 
-    /// What an observer was told, in short.
+    /// The reports to an observer, in short.
     final class News: Sendable {
         let lines = Mutex<[String]>([])
 
@@ -42,7 +42,7 @@ final class AnsweredExchange: AnsweredRequest {
     var trustObstacle: Refusal?
     var clientObstacle: Refusal?
     var mayBegin = true
-    /// What a person supplies instead of a rejected password.
+    /// The password that a person supplies instead of a rejected one.
     var supplied: PasswordCredential?
     var asksPerson = false
 

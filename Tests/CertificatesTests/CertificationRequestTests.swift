@@ -91,7 +91,7 @@ struct CertificationRequestTests {
         #expect(text.contains("Alternative Name") == (certificate.dnsNames + certificate.ipAddresses != []))
     }
 
-    // MARK: What the server asks for
+    // MARK: The server's attributes
 
     /// The example of RFC 7030 §4.5.2, as corrected by RFC 8951.
     private static let example =

@@ -88,7 +88,7 @@ struct HostileChain {
         ])
     }
 
-    /// Pseudo-random bytes, the first and last of which are odd and have the highest bit.
+    /// Pseudo-random bytes. The first and the last are odd and have the highest bit.
     private static func bytes(_ count: Int, _ seed: Int) -> [UInt8] {
         var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1
         return (0..<count).map { place in

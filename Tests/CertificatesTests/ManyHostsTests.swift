@@ -129,7 +129,7 @@ struct ManyHostsTests {
         if expected == 1 { #expect(try authority.mintLeaf(host: host, key: key, at: now)[1] == trusted[0]) }
     }
 
-    // MARK: What was kept
+    // MARK: Stored authorities
 
     @Test func aMissingOrForeignPartIsNotFitForTheHosts() throws {
         let authority = try Self.shared.get()

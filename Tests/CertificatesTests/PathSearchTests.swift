@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// Chains with several paths, of which only some end in the trust anchor without a fault (RFC 4158 §2.3 and §2.4).
+/// Chains with several paths. Only some end in the trust anchor without a fault (RFC 4158 §2.3 and §2.4).
 struct PathSearchTests {
     private static let now = TestPKI.now
 

@@ -5,7 +5,8 @@ import Testing
 
 @testable import CountersignCertificates
 
-/// What certificates name, and what is sent to it. openssl makes the certificates and the expected request.
+/// The locations that certificates name, and the requests to them. openssl makes the certificates and the expected
+/// request.
 struct RevocationPointTests {
     private let authority: OpenSSLAuthority
 

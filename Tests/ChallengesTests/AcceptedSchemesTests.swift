@@ -94,7 +94,7 @@ import Testing
         #expect(other.refusal(of: key, inAnswerTo: Self.offered(.basic)) != nil)
         #expect(breaker.permitRetry(of: name, at: 1) == ["enrollment"])
         #expect(breaker.refusal(of: key, inAnswerTo: Self.offered(.basic)) == nil)
-        // What the site accepts from now on counts again.
+        // From now on, accepted schemes count again.
         _ = breaker.attemptEnded(Self.key(.digest), for: Self.tag, .accepted, owner: 1, at: 2)
         #expect(breaker.refusal(of: key, inAnswerTo: Self.offered(.basic)) != nil)
     }
@@ -129,7 +129,7 @@ import Testing
         #expect(schemes != first)
     }
 
-    // MARK: What the machine says about an offer
+    // MARK: The machine's question
 
     private static func asked(_ context: RequestContext, _ fields: [String]) -> CredentialRequest? {
         var machine = ExchangeMachine(context)
@@ -200,7 +200,7 @@ import Testing
         #expect(request.space.scheme == .basic)
     }
 
-    /// Over TLS it need not be named, nor where it is the only one, and a proof of the password nowhere.
+    /// The line need not name it over TLS, or if it is the only scheme. A proof of the password never has to be named.
     @Test(arguments: [
         (Origin.wiki, ["Basic realm=\"r\""]), (.printer, ["Basic realm=\"r\""]), (.printer, ["NTLM"]),
     ])

@@ -241,7 +241,7 @@ import Testing
         #expect(breaker.isRejected(key, at: 2) == isRejected)
     }
 
-    /// What `explain` says about a credential that waits, in whatever realm that is.
+    /// `explain` reports a paused credential in any realm.
     @Test func aPauseAppliesToNewRequestsOfTheSite() {
         func key(_ realm: String?, _ scheme: AuthenticationScheme = .bearer) -> Breaker.Key {
             Breaker.Key(

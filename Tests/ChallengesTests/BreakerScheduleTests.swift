@@ -5,7 +5,7 @@ import Testing
 @testable import CountersignChallenges
 
 /// A password changes while processes of one home use it at many sites. A directory counts the wrong ones that it has
-/// received since then, whatever happens to the requests: they wait, are cancelled, or their processes are killed.
+/// received since then, even if the requests wait, are cancelled, or their processes are killed.
 @Suite struct BreakerScheduleTests {
     @Test(arguments: 0..<4 as Range<UInt64>)
     func aQuietPasswordIsSentAtMostTwiceAfterItHasChanged(batch: UInt64) {
@@ -200,7 +200,7 @@ private struct Schedule {
         add(request.patience, .departure(answers.count - 1))
     }
 
-    /// The directory judges an answer, whoever waits for that.
+    /// The directory judges an answer, even if nobody waits for the verdict.
     private mutating func judge(_ number: Int) {
         answers[number].isRight = isRight
         if !isRight {

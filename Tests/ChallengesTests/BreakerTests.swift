@@ -276,7 +276,7 @@ import Testing
         for _ in 1...2 { breaker.attempt(Self.key, .unanswered) }
         breaker.end(Self.key, .accepted)
         #expect(!breaker.breaker.isRejected(Self.key, at: breaker.now))
-        // It was sent before the others, so that nobody knows what the password is worth now.
+        // It was sent before the others, so the present validity of the password is unknown.
         #expect(breaker.ask(Self.key) != .mayTry)
         breaker.now += 1800
         #expect(breaker.ask(Self.key) == .mayTry)

@@ -77,7 +77,7 @@ extension Challenge {
         #expect(readings.compactMap(\.fault?.detail).first == example.error)
     }
 
-    /// Only a response of which nothing can be read is an error.
+    /// Only a response without any readable challenge is an error.
     @Test(arguments: ParserCase.all)
     func aFaultIsAnErrorIfNothingIsLeft(_ example: ParserCase) {
         do {

@@ -20,7 +20,7 @@ struct SampleRequest: RequestDescription {
     }
 }
 
-/// What is computed: against the values of the RFCs, and against values from Python's hashlib.
+/// The computed values: against those of the RFCs, and against those of Python's hashlib.
 @Suite struct DigestTests {
     /// The answer's parameters.
     private static func answer(

@@ -65,7 +65,7 @@ import Testing
             ])
     }
 
-    /// The origin has not accepted the answer, whatever its challenge says.
+    /// The origin has not accepted the answer, even if its challenge is faulty.
     @Test(arguments: ["Basic a b", "\"Basic\" realm=\"Wiki\"", "Basic realm=\"Wiki\" oops"])
     func aLearnedAnswerIsRejectedByAChallengeWithAFault(field: String) {
         play(
@@ -84,7 +84,7 @@ import Testing
             [.event(.started), .expect(.send(nil)), .response(200), .expect(.deliver(.notChallenged))])
     }
 
-    /// Whoever does not challenge would act on the opening, and then on the request.
+    /// A server that does not challenge would act on the opening, and then on the request.
     @Test(arguments: [OfferKind.ntlm, .ntlmInNegotiate])
     func noDialogueIsOpenedUnaskedForARequestWithContent(kind: OfferKind) {
         play(
@@ -133,7 +133,7 @@ import Testing
         #expect(exchange.roundsAnswered == 2)
     }
 
-    /// The weaker challenge may be the reply to the token. What the origin wants, it says to a request without one.
+    /// The weaker challenge may be the reply to the token. Only a request without a token shows the origin's offers.
     @Test func aLearnedDialogueTheOriginNoLongerOffersIsNotFollowedByAWeakerScheme() {
         play(
             .site(accepted: .ntlm(.ntlm)),

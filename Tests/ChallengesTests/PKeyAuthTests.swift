@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignChallenges
 
 @Suite struct PKeyAuthTests {
-    /// Signs with a fixed signature, and keeps what it signed.
+    /// Signs with a fixed signature, and keeps the signed data.
     private final class Key: DeviceKey {
         let algorithm: String
         private let signs: Bool
@@ -203,7 +203,7 @@ import Testing
         #expect(
             Self.payload(of: field)
                 == #"{"aud":"https://login.example/token","iat":"1800000000","nonce":"n-1"}"#)
-        // Whatever else the server says now, the device was asked.
+        // The device was asked, so any other response of the server is an acceptance.
         guard case .deliver(.accepted(let accepted)) = machine.responseReceived(status: 400, challengeFields: []) else {
             Issue.record("the response is not delivered")
             return

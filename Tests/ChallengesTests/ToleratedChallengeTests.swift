@@ -67,7 +67,7 @@ import Testing
         (["Digest nonce=\"n\", qop=auth", "Basic realm=\"y\""], ["basic y"]),
         (["Digest realm=\"x\", nonce=\"n\", algorithm=SHA-1, Digest realm=\"y\", nonce=\"n\""], ["digest y"]),
         (["Digest realm=\"x\", nonce=\"n\", qop=other", "Basic realm=\"y\""], ["basic y"]),
-        // What is cut off may name a stronger algorithm, or a protection.
+        // The missing part may name a stronger algorithm, or a protection.
         (["Digest realm=\"x\", nonce=\"n\", qop=auth, domain=\"\"/\"", "Basic realm=\"y\""], ["basic y"]),
         (["Digest realm=\"x\", nonce=\"n\", algorithm=MD5, domain=\"\"/\"", "Basic realm=\"y\""], ["basic y"]),
         (["Digest realm=\"x\", nonce=\"n\", algorithm=MD5, qop=auth, domain=\"\"/\""], ["digest x"]),

@@ -59,7 +59,7 @@ import Testing
         #expect(breaker.ask(Self.key, "/other") == .free)
     }
 
-    /// Whoever reads why nothing is sent for a while, or why silence counts, reads what ends that.
+    /// The reason for a pause, or for counting silence, also names the command that ends it.
     @Test func eachReasonForAPauseNamesTheCommandThatEndsIt() {
         func reason(_ decision: Breaker.Decision) -> String? {
             switch decision {
@@ -462,7 +462,7 @@ import Testing
         #expect(tag("GET", "/a?b").whole == 0x56f880749e4780a4)
     }
 
-    // MARK: What is shown
+    // MARK: Listing
 
     @Test func rejectionsAndPausesAreListedWhileTheyAreInForce() throws {
         let breaker = Self.accepted([Self.key], ["/2"])

@@ -20,7 +20,7 @@ import Testing
         private(set) var machine = ExchangeMachine(.site())
         private(set) var action = ExchangeMachine.Action.wait
         private(set) var sent: AuthorizationField?
-        /// What was sent, in order; nil for a request without an answer.
+        /// The sent answers, in order; nil for a request without one.
         private(set) var fields: [Challenge?] = []
         private(set) var refusals = 0
 
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// The answer to the server's own challenge is a verdict, whatever the next challenge says.
+    /// A challenge to the answer to the server's own challenge is a verdict, regardless of its content.
     @Test(arguments: others.filter { !$0.contains("stale") })
     func anAnswerToAChallengeIsRejectedByTheNext(second: String) {
         var site = Site()
@@ -180,7 +180,7 @@ import Testing
         #expect(site.isRejected)
     }
 
-    // MARK: What is sent ahead the next time
+    // MARK: The next answer ahead of a challenge
 
     @Test func aServerOfOneTimeNoncesIsAskedEachTime() {
         var site = Site()
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    /// It says itself what it will accept next.
+    /// The server itself announces the nonce that it will accept next.
     @Test func anAnnouncedNonceIsSentAhead() {
         var site = Site()
         site.learn()
@@ -256,7 +256,7 @@ import Testing
     private static let key = Breaker.Key(
         space: AuthenticationSpace(origin: .wiki, realm: "r", scheme: .digest), credential: password.reference)
 
-    /// Breaks off when the account may not be sent any more. Returns how often it was sent.
+    /// Stops when the account may no longer be sent. Returns how often it was sent.
     private static func wrongSends(_ requests: [String], inFlight: Int) -> Int {
         var breaker = Breaker()
         let known = Breaker.RequestTag(method: "GET", target: "/known")
@@ -283,7 +283,7 @@ import Testing
     @Test func anAnswerThatWasRefusedUnaskedCountsWithTheOneThatFollows() {
         #expect(Self.wrongSends(["/known", "/b", "/c"], inFlight: 1) == 2)
         #expect(Self.wrongSends(["/a", "/b", "/c", "/d"], inFlight: 1) == 2)
-        // What was in flight cannot be taken back.
+        // Answers in flight cannot be taken back.
         #expect(Self.wrongSends(["/a", "/b", "/c", "/d"], inFlight: 3) == 4)
     }
 

@@ -49,7 +49,7 @@ final class ComplianceBench: Sendable {
     /// The requests that begin a remediation.
     var remediations: [ComplianceServer.Request] { service.requests.filter { $0.action == "remediate" } }
 
-    /// What the service was asked: `remediate silent`, `page`, `status`.
+    /// The requests to the service: `remediate silent`, `page`, `status`.
     var asked: [String] {
         service.requests.map { request in request.action + (request.silent == true ? " silent" : "") }
     }

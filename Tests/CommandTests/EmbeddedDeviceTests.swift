@@ -87,7 +87,7 @@ import Testing
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 
-    /// The person is asked on the terminal, and agrees. Then nobody signs in, so that nothing stays.
+    /// The person agrees on the terminal. Then nobody signs in, so that nothing stays.
     @Test func aDeliveredProfileGoesWithAFailedSignIn() throws {
         let made = try TemporaryFolder("made")
         try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
@@ -115,7 +115,7 @@ import Testing
         #expect(try !bench.sandbox.succeed("profile", "list").contains("example.corp"))
     }
 
-    /// The person agrees, the page goes on, and the sign-in succeeds with what the profile brings.
+    /// The person agrees, the page goes on, and the sign-in succeeds with the items of the profile.
     @Test func aDeliveredProfileStaysWithTheSignIn() throws {
         let made = try TemporaryFolder("made")
         try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
@@ -331,7 +331,7 @@ import Testing
         #expect(mdm.requests("/frame").count == 2 && !seen.contains("msauth://wpj"), "\(result.said)")
     }
 
-    /// The headers of what the page loads besides do not count.
+    /// The headers of the page's subresources do not count.
     @Test func partsOfAPageDoNotChangeItsHeaders() throws {
         let wrong = [("X-Install-Url", "@MDM@/wrong"), ("X-Intune-AuthToken", "wrong")]
         let mdm = try MDMServer([

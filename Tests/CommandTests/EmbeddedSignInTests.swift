@@ -62,7 +62,7 @@ import Testing
         #expect(!result.said.contains("secret-basic"), "\(result.said)")
     }
 
-    /// The window shows what the server sends without authentication, and asks nobody for a password.
+    /// The window shows the server's response without authentication, and does not ask for a password.
     @Test func aSignInPageOfAnUnlistedSiteIsNotAnswered() throws {
         let bench = try SignInSandbox(
             ["basic": "jdoe:secret-basic"], profile: ["redirect_uri": Self.scheme], isTLS: true)

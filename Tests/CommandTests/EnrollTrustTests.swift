@@ -112,7 +112,7 @@ import Testing
         #expect(try place.vault.contents.enrollments["laptop"]?.anchors == anchors(place, "ca"))
     }
 
-    /// What verifies the server does not verify what it issues, and the reverse.
+    /// The anchors for the server do not verify the certificates that it issues, and the reverse.
     @Test func setsAreKeptApart() throws {
         let place = try EnrolledSandbox(Self.split)
         #expect(try place.enroll("--anchor", place.server.certificate("other-ca"), "--yes").status == 0)

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// A server that faults ends at once, also where the Swift runtime would print a backtrace of it.
+/// A server that faults ends at once, even if the Swift runtime is set to print a backtrace.
 @Suite(.waiting) struct FatalSignalTests {
     private static let signals = [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS]
     private static let backtracer = ["SWIFT_BACKTRACE": "enable=yes"]

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// What the interpolation of `code` may stand for: the last of the literals in it, or else what its name says.
+    /// An example for the interpolation of `code`: the last literal in it, or else a value for its name.
     private static func example(_ code: String) -> String {
         if let literal = code.matches(of: #/"([^"]*)"/#).last { return String(literal.1) }
         if code.contains("principal") { return "x@X.EXAMPLE" }

@@ -107,7 +107,7 @@ import Testing
         #expect(names() == Self.databaseFiles)
     }
 
-    /// A browser that runs may write at any time, also what it has read before.
+    /// A running browser may write at any time, including data that it has read before.
     @Test(arguments: ["install", "uninstall", "both"])
     func databaseThatIsOpenIsNeverRestored(_ when: String) throws {
         try makeDatabase(place)

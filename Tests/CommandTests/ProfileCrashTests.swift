@@ -17,7 +17,7 @@ import Testing
         empty = try bench.state()
     }
 
-    /// The state after the next command, whatever that is: it must be one of these two.
+    /// The state after any next command: it must be one of these two.
     private func settled(_ bench: ProfileSandbox, _ comment: Comment) throws -> Bool {
         let isInstalled = try bench.succeed("profile", "list", "--no-header").contains("example.corp")
         let (files, contents) = (try bench.files(), try bench.vault)
@@ -95,7 +95,7 @@ import Testing
         #expect(count > 6)
     }
 
-    /// The server finds what a command has left when it starts.
+    /// A server finds the remains of a command when it starts.
     @Test func aServerCompletesAnInstallation() throws {
         var count = 3
         while try bench.vault.profiles["example.corp"]?.journal == nil {

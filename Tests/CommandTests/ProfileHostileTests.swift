@@ -165,7 +165,7 @@ import Testing
         try expectRefusal(folder.file("encrypted"), "ask for one that is only signed", "encrypted")
     }
 
-    /// The person is told, and decides.
+    /// The person sees the reason, and decides.
     @Test func signersThatAreNotTrustedAreShownWithTheReason() throws {
         try MadeProfile.certificate("stranger", "/CN=Stranger", extensions: MadeProfile.client, in: folder)
         try bench.succeed("trust", "anchor", "add", folder.file("root.pem"))

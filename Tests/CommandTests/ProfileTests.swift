@@ -88,7 +88,7 @@ import Testing
         #expect(try bench.state() == before)
     }
 
-    /// What was there before is not replaced, and stays.
+    /// Existing items are not replaced, and stay.
     @Test func whatWasThereBeforeStays() throws {
         try bench.succeed("trust", "anchor", "add", bench.folder.file("root.pem"), "--name", "own")
         try bench.sandbox.succeed(

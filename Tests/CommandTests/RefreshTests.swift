@@ -108,7 +108,7 @@ import Testing
         #expect(try place.leaf() != before && place.isVerified())
     }
 
-    /// An identity that is to be replaced works elsewhere, whatever this server makes of it.
+    /// The identity to be replaced works elsewhere, even if this server does not accept it.
     @Test func replacementThatTheServerCannotUseIsNotInstalled() throws {
         let place = try enrolled()
         let before = try place.leaf()

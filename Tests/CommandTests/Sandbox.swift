@@ -35,7 +35,7 @@ final class Sandbox: Sendable {
         return [
             "PATH": "\(programs):/usr/bin:/bin", "HOME": folder.path, "COUNTERSIGN_HOME": home,
             "PKI": "\(Tool.repository)/Certs/dev/pki",
-            // Without the Kerberos tickets of whoever runs the tests.
+            // Without the Kerberos tickets of the user who runs the tests.
             "KRB5CCNAME": "FILE:\(folder.file("tickets"))",
         ].merging(own) { _, new in new }
     }

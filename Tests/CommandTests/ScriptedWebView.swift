@@ -4,9 +4,9 @@ import CountersignTestOrigin
 import Foundation
 
 extension SignInSandbox {
-    /// Installs a program that says what the test wants in place of `countersign-webview`, and returns the variables
-    /// that name it. `script` is of sh: `say` prints a line, `hear` reads one into `$line` and keeps it, and `sign_in`
-    /// signs in as a person does, and closes the window.
+    /// Installs a scripted program in place of `countersign-webview`, and returns the variables that name it. `script`
+    /// is of sh: `say` prints a line, `hear` reads one into `$line` and keeps it, and `sign_in` signs in as a person
+    /// does, and closes the window.
     func webView(_ script: String) throws -> [String: String] {
         let path = try sandbox.folder.write(
             program: "webview",

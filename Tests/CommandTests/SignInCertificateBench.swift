@@ -63,7 +63,7 @@ final class SignInCertificateBench: Sendable {
     var hasFile: Bool { FileManager.default.fileExists(atPath: "\(sandbox.home)/Certs/identities/work.pem") }
     var sites: String { get throws { try sandbox.succeed("sites", "list", "--no-header") } }
 
-    /// What the EST server's site calls the client, through a proxy.
+    /// The client's name at the EST server's site, through a proxy.
     func visit(_ proxy: ChildProcess, port: String) throws -> String? {
         let said = try sandbox.sh(
             "curl -s -o body -w '%{http_code}' --cacert home/Certs/interception/bundle.pem "

@@ -232,7 +232,7 @@ import Testing
         #expect(vault.pendingEnrollments["work"] == pending && vault.identityKeys.isEmpty && !bench.hasFile)
     }
 
-    /// The row says that there is none.
+    /// The row shows that the certificate is missing.
     @Test func aRefusedRequestIsShown() throws {
         let bench = try Bench(["pending": 1])
         #expect(try bench.enroll().status == 0)

@@ -91,7 +91,7 @@ import Testing
         #expect(bench.est.requests("simplereenroll").last?.client == "CN=jdoe@acme.example")
     }
 
-    /// The server does not accept the certificate any more.
+    /// The server no longer accepts the certificate.
     @Test func theTokenRenewsACertificateThatIsRefused() throws {
         let bench = try Bench()
         #expect(try bench.enroll().status == 0)
@@ -256,7 +256,7 @@ import Testing
         #expect(bench.signIn.provider.requests.contains("POST /revoke access_token 200"))
     }
 
-    /// What it leaves behind is no obstacle to the next sign-in.
+    /// The remains of a killed command do not prevent the next sign-in.
     @Test func aKilledCommandIsRepeated() throws {
         let bench = try Bench(["fault": "slow", "faultFor": "simpleenroll"])
         try bench.kill()
@@ -274,7 +274,7 @@ import Testing
         #expect(
             result.status == 1
                 && result.error.contains("the identity \"work\" exists and is not that of a sign-in"), "\(result.said)")
-        // Before the person is asked.
+        // Before the person sees a page.
         #expect(bench.signIn.provider.requests.isEmpty)
         #expect(try bench.vault.identityKeys == before.identityKeys)
     }

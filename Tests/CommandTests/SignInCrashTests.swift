@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// Whoever finds the sign-in gone can rely on the provider having been asked to end it.
+    /// If the sign-in is gone, its revocation has been requested from the provider.
     @Test(arguments: [("rename", 5), ("unlink", 2)])
     func aKilledSignOutCanBeCompleted(call: String, least: Int) throws {
         var count = 1
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// The server that has the vault open learns of Ctrl-C, and keeps what it cannot revoke.
+    /// The server that has the vault open learns of Ctrl-C, and keeps the tokens that it cannot revoke.
     @Test func anInterruptedSignOutKeepsTheSignIn() throws {
         try enroll()
         try bench.sandbox.succeed(

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// Attacks on a sign-in and faults around it. Each is a clear error, and the earlier sign-in stays as it was.
+/// Attacks on a sign-in and faults around it. Each is a clear error, and the earlier sign-in stays unchanged.
 @Suite(.waiting) struct SignInHostileTests {
     /// A sandbox in which somebody is signed in.
     private func signedIn(_ control: [String: any Sendable] = [:]) throws -> SignInSandbox {

@@ -10,7 +10,7 @@ final class SignInSandbox: Sendable {
     let sandbox: Sandbox
     let provider: SignInProvider
 
-    /// Follows redirects as a browser does, and keeps what it was called with and what it has seen.
+    /// Follows redirects as a browser does, and keeps its arguments and the pages that it has seen.
     private static let browser = """
         #!/bin/sh
         printf '%s\\n' "$#" "$1" >> browser.arguments
@@ -63,7 +63,7 @@ final class SignInSandbox: Sendable {
         return server
     }
 
-    /// What the vault has of the sign-ins, with their tokens.
+    /// The vault's records of the sign-ins, with their tokens.
     struct Stored: Equatable {
         let signIns: [String: SignInRecord]
         let tokens: [String: TokenCredential]

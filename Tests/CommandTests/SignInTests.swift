@@ -294,7 +294,7 @@ import Testing
     /// The beginning of a valid profile; the next column is 51.
     private static let start = "{\"issuer\": \"https://a.example\", \"client_id\": \"c\", "
 
-    /// The error says where the fault is.
+    /// The error names the place of the fault.
     @Test(arguments: [
         (
             "{\n  \"issuerr\": \"https://a.example\"}",

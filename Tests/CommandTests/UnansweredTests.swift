@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// What `exec` and `test` say about sites whose challenge was not answered, and what the access log says about
+/// The reports of `exec` and `test` about sites whose challenge was not answered, and of the access log about
 /// credentials.
 @Suite(.waiting) struct UnansweredTests {
     private let sandbox: Sandbox

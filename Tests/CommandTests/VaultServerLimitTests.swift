@@ -82,7 +82,8 @@ import Testing
         // From this process: until a command has started on a busy machine, the silent ones may have reached their own
         // time limit.
         _ = try ControlSocket.ask(.lock, of: Home(path: sandbox.home))
-        // The one that has waited longest is told why. Which it is depends on the threads that wait for them.
+        // The connection that has waited longest gets the reason. Which one that is depends on the threads that wait
+        // for them.
         let reason = poll(seconds: 10) { () -> String? in
             for connection in silent where connection.waitForInput(seconds: 0) {
                 if case .line(let line) = connection.receiveLine() { return String(decoding: line, as: UTF8.self) }

@@ -307,7 +307,7 @@ import Testing
 
     // MARK: The socket
 
-    /// Every operation, with values that exist, so that whatever the server could reveal is asked for.
+    /// Every operation, with existing values, so that the requests cover all data that the server could reveal.
     private var everyOperation: [(any VaultOperation, Secret?)] {
         get throws {
             let key = try String(contentsOfFile: "\(Tool.repository)/Certs/dev/pki/client-a.key.pem", encoding: .utf8)

@@ -166,7 +166,7 @@ import Testing
         server.send(SIGTERM)
     }
 
-    /// Another sign-in of that name is not what was to be wiped.
+    /// A different sign-in of that name is not wiped.
     @Test func aWipeThatIsNotCompleteKeepsItsName() throws {
         try enroll("work")
         let sites = try bench.contents.signIns["work"]?.sites ?? []

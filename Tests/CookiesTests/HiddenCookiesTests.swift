@@ -61,7 +61,7 @@ import Testing
         // Without TLS.
         Row(field: "k=1; Secure", isSent: false, isSecure: false),
         Row(field: "__Host-k=1; Secure; Path=/", isSent: false, isSecure: false),
-        // What a page of another site causes.
+        // Requests that a page of another site causes.
         Row(field: "k=1; SameSite=Strict", isSent: false, cause: .crossSite(isSafeNavigation: true)),
         Row(field: "k=1; SameSite=Lax", cause: .crossSite(isSafeNavigation: true)),
         Row(field: "k=1; SameSite=Lax", isSent: false, cause: .crossSite(isSafeNavigation: false)),
@@ -71,7 +71,7 @@ import Testing
         let hidden = Self.hidden([[row.field]], isSecure: row.isSecure, cause: row.cause)
         let name = row.field.prefix { $0 != "=" }
         #expect(Self.sent(hidden) == (row.isSent ? ["\(name)=1"] : []))
-        // The client decides for itself what it keeps.
+        // The client itself decides which cookies it keeps.
         #expect(Self.lines(hidden) == [row.field])
     }
 

@@ -51,7 +51,7 @@ import Testing
         #expect(Self.read(field) == nil)
     }
 
-    /// A domain of which the host is a public suffix itself is for the host alone (RFC 6265 §5.3, step 5).
+    /// A cookie for a domain that is a public suffix and the host itself is for the host alone (RFC 6265 §5.3, step 5).
     @Test func aPublicSuffixIsNoDomain() throws {
         #expect(Self.read("sid=1; Domain=co.uk", host: "a.co.uk") == nil)
         #expect(try #require(Self.cookie("sid=1; Domain=corp.co.uk", host: "corp.co.uk")).isHostOnly)

@@ -92,7 +92,7 @@ import Testing
         #expect(Self.names(session, at: Self.now + 86_400) == [])
     }
 
-    /// What a request of this cause gets of cookies with None, Lax, Strict and no SameSite.
+    /// The cookies that a request of this cause gets, of those with None, Lax, Strict and no SameSite.
     @Test(arguments: [
         (CookieCause.sameSite, "none lax strict unspecified"),
         (.crossSite(isSafeNavigation: true), "none lax unspecified"), (.crossSite(isSafeNavigation: false), "none"),

@@ -78,7 +78,7 @@ import Testing
         #expect(refused?.detail == "this program does not install configuration profiles")
     }
 
-    /// Decides the opposite of what is proposed.
+    /// Decides the opposite of each proposal.
     private final class Contrary: Countersign.InteractiveWebviewHandler {
         let isDismissed = Mutex(false)
 

@@ -64,10 +64,10 @@ import class CountersignCryptography.Secret
             }
         }
 
-        /// How often the provider was asked for a new token.
+        /// The number of requests for a new token to the provider.
         var refreshes: Int { home.provider.requests.count { $0.hasPrefix("POST /token refresh_token") } }
 
-        /// Lets time pass in steps of ten minutes, with a question whenever one is due.
+        /// Lets time pass in steps of ten minutes, and checks whenever a check is due.
         func pass(_ seconds: Int64) async {
             for _ in 0..<seconds / 600 {
                 time.advance(600)
@@ -77,7 +77,7 @@ import class CountersignCryptography.Secret
 
         func record() throws -> ComplianceRecord { try #require(try home.vault.compliance["work"]) }
 
-        /// The seconds after the beginning at which the service was asked, of those that are passed one by one.
+        /// The seconds after the beginning at which the service got a question, while time passes in these steps.
         func askedTimes(_ seconds: ClosedRange<Int64>, step: Int64) async -> [Int64] {
             var times: [Int64] = []
             for second in stride(from: seconds.lowerBound, through: seconds.upperBound, by: Int64.Stride(step)) {
@@ -116,8 +116,7 @@ import class CountersignCryptography.Secret
         #expect(bench.service.requests.count == count)
     }
 
-    /// Of several programs, one asks. The provider may not know yet what the service has found, and its token is not
-    /// due.
+    /// Of several programs, one asks. The provider may not know the service's result yet, and its token is not due.
     @Test func aQuestionOfAPersonPostponesTheNext() async throws {
         let bench = try await Bench(["script": "page"])
         try bench.withhold()

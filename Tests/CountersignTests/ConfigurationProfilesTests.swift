@@ -62,7 +62,7 @@ import class CountersignCryptography.Secret
 
     // MARK: For a sign-in
 
-    /// Installs what a page delivers.
+    /// Installs the profiles that a page delivers.
     private struct App: InteractiveWebviewHandler {
         let profiles: ConfigurationProfiles
 

@@ -75,7 +75,7 @@ import Testing
         #expect(parameters["decodedClaims"] as? String == #"{"access_token":{"xms_cc":{"values":["protapp"]}}}"#)
         let additional = parameters["additionalQueryParametersForAuthorization"] as? [String: String]
         #expect(additional == ["acr_values": "mfa"])
-        // The account that compliance is asked about.
+        // The account for compliance questions.
         let contents = try SealedVault(home: bench.folder.file("home")).open { () throws in Secret(utf8: "") }.contents
         #expect(contents.compliance["work"]?.homeAccount == "uid.utid")
         // A renewal would ask without it.

@@ -97,7 +97,7 @@ import struct CountersignChallenges.Breaker
         #expect(actions.last == .deliver(.accepted))
     }
 
-    /// Nobody knows what the server thought of the answer.
+    /// The server's verdict on the answer is unknown.
     @Test func anExchangeThatIsDroppedBeforeTheResponseCounts() async throws {
         let controller = try Self.controller()
         for _ in 1...2 { _ = try await Self.trying(controller) }

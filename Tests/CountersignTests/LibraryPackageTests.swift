@@ -44,8 +44,8 @@ import Testing
         #expect(loaded.status == 0, "\(loaded.said)")
     }
 
-    /// Imports are internal in the library's modules unless they say otherwise, and the compiler holds the public
-    /// interface to that. What it may name besides the standard library and Foundation is listed here.
+    /// Imports are internal in the library's modules unless they say otherwise, and the compiler enforces that for the
+    /// public interface. This lists the modules that it may name besides the standard library and Foundation.
     @Test(arguments: [
         ("Countersign", ["FoundationEssentials", "Logging"]),
         ("CountersignNIO", ["Countersign", "NIOCore"]),

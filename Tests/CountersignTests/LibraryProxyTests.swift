@@ -187,7 +187,7 @@ final class FixedTrust: ServerTrustDelegate {
         }
     }
 
-    /// Supplies the body of uploads, in parts of 1 MiB, and records what it receives.
+    /// Supplies the body of uploads, in parts of 1 MiB, and records the bytes received.
     private final class Supplier: NSObject, URLSessionDataDelegate {
         let body: Data?
         let received = Mutex(Data())

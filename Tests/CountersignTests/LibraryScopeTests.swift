@@ -207,7 +207,7 @@ import Testing
         let isHandedBack = try await eventually { disposition.withLock { $0 } == .performDefaultHandling }
         task.cancel()
         try #require(isHandedBack)
-        // A delegate that comes later is asked.
+        // A delegate that is set later gets the question.
         let person = Person(home, agrees: false)
         controller.scopeDelegate = person
         guard case (_, .ask(let later)) = try await Self.lackingScope(controller) else { return }

@@ -25,7 +25,7 @@ import Testing
             identities: ["laptop"], anchors: [try TestPKI.shared.originAnchor])
     }
 
-    /// Runs the example. Returns what it prints, and by how much its memory grew.
+    /// Runs the example. Returns its output, and the growth of its memory.
     private func run(_ arguments: String...) async throws -> (output: String, memory: Int) {
         let program = try LibraryExampleTests.program("transfer")
         let result = try await Command.detached { [home, folder] in

@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    /// The owner of a sticky folder may replace what is in it, and the owner of a link there may replace the link.
+    /// The owner of a sticky folder may replace its entries, and the owner of a link there may replace the link.
     @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
     func aStickyFolderProtectsOnlyFromThoseWhoOwnNothingOfIt() throws {
         try folder.write("open/lists/c.sites", "https://c.example\n")

@@ -4,9 +4,9 @@ import Testing
 
 @testable import CountersignDeviceManagement
 
-/// When a device that does not comply is asked about again.
+/// The times of further checks of a device that does not comply.
 @Suite struct ComplianceScheduleTests {
-    /// The pauses between questions that are each asked as soon as they are due.
+    /// The pauses between checks that each take place as soon as they are due.
     private static func pauses(_ number: Int, chance: Double) -> [Int64] {
         var schedule = ComplianceSchedule(checked: 1000, now: 1000, chance: chance)
         var last: Int64 = 1000

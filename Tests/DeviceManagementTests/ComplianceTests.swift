@@ -157,7 +157,7 @@ import Testing
         #expect(machine.opened(now: 2) == .wait(seconds: 10))
         guard case .send(let second) = machine.waited(now: 12) else { return #expect(Bool(false)) }
         #expect(second.body.utf8Text?.contains(#""Verifier":"\#(verifier)""#) == true)
-        // The page is opened once, whatever the service says.
+        // The page is opened once, even if the service names it again.
         #expect(machine.received(reply("InteractionRequired", open), now: 13) == .wait(seconds: 10))
         _ = machine.waited(now: 23)
         #expect(
@@ -224,7 +224,7 @@ import Testing
         #expect(outcome.status == .interactionRequired && outcome.message.contains("25 seconds"))
     }
 
-    /// The service is busy, and says where the person can help.
+    /// The service is busy, and names a page on which the person can help.
     @Test(arguments: [false, true])
     func aPageOfAServiceThatIsBusyIsOpenedOnce(isSilent: Bool) throws {
         var machine = try machine(silent: isSilent, limit: 10_000)

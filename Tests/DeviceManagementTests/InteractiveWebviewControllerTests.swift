@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignDeviceManagement
 
-/// A handler whose answers the test determines, and which records what it was asked.
+/// A handler whose answers the test determines, and which records the questions to it.
 private final class ScriptedHandler: InteractiveWebviewHandler {
     struct Script {
         var isInBrokerContext = false

@@ -165,7 +165,7 @@ import Testing
         #expect(try user.run(["exec"] + Self.fetch("\(urls[1])/echo")).output == "200")
     }
 
-    // MARK: What the user sees
+    // MARK: Display
 
     @Test func aBlockedCredentialIsShownAndMayBeTriedOnceMore() throws {
         let origin = try ChallengingOrigin.acme(.basic)

@@ -80,7 +80,7 @@ import Testing
         #expect(seen.hasPrefix("HTTP/1.1 200") && seen.contains("\"method\": \"GET\""), "\(seen)")
     }
 
-    /// curl sends http requests in a CONNECT, too, if it is told to.
+    /// curl also sends http requests in a CONNECT, with the option for that.
     @Test(arguments: [ChallengingOrigin.Mode.basic, .ntlm])
     func requestsInsideAConnectAreAnswered(_ mode: ChallengingOrigin.Mode) throws {
         let site = try BodyTests.Site(mode, isTLS: false)

@@ -44,7 +44,7 @@ final class Countersign: Sendable {
         try run(arguments, input: input, environment: environment, seconds: seconds)
     }
 
-    /// Without the Kerberos tickets of whoever runs the tests.
+    /// Without the Kerberos tickets of the user who runs the tests.
     var environment: [String: String] {
         ["HOME": folder.path, "KRB5CCNAME": "FILE:\(folder.file("tickets"))"]
     }

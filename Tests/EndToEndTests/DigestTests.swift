@@ -25,7 +25,7 @@ import Testing
 
         func get(_ path: String = "/echo") throws -> HTTPClient.Response { try proxy.get(origin.url + path) }
 
-        /// What the origin found wrong, per request; nil for what it accepted.
+        /// The fault that the origin found, per request; nil for accepted ones.
         var verdicts: [String?] { origin.log.requests.map(\.why) }
     }
 
@@ -182,7 +182,7 @@ import Testing
 
     // MARK: The server's proof
 
-    /// What is no proof is no wrong one (RFC 7616 §3.5).
+    /// An unreadable proof is not a wrong one (RFC 7616 §3.5).
     @Test(arguments: [
         ["info": "qop=auth, =00000001"], ["info": "rspauth=\""], ["info": "rspauth=\"00\", rspauth=\"00\""],
         ["rspauth": "0123456789abcdef"], ["rspauth": String(repeating: "x", count: 64)],

@@ -42,7 +42,7 @@ import Testing
         #expect(answered.filter { $0.way != "top-GET" }.isEmpty, "\(answered)")
     }
 
-    /// Neither is the body readable, whatever Access-Control-Allow-Origin says.
+    /// The body is not readable either, with any Access-Control-Allow-Origin.
     @Test(arguments: programs)
     func aPageOfAnotherOriginReadsNothing(program: Program) async throws {
         let visit = try await ForeignPageVisit.shared(program)
@@ -58,7 +58,7 @@ import Testing
         #expect(visit.read("evil", "api", "fetch-cors-omit-GET") == "401 who?")
     }
 
-    /// What the person opens, what a link opens, and what pages of the site itself load.
+    /// Pages that the person or a link opens, and the subresources of the site's own pages.
     @Test(arguments: programs)
     func nothingElseIsLost(program: Program) async throws {
         let visit = try await ForeignPageVisit.shared(program)

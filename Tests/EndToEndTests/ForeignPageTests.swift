@@ -53,7 +53,7 @@ import Testing
             port: \.apache.renegotiatingPort, refused: 502),
     ]
 
-    /// What a client sends, and whether it is answered.
+    /// The fields of a client, and whether its challenge is answered.
     static let causes: [(fields: [String], isAnswered: Bool)] = [
         (
             [

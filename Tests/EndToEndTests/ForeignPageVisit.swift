@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Synchronization
 
-/// A browser that visits pages of several origins, all of which send requests to sites with each kind of credential.
+/// A browser that visits pages of several origins. They all send requests to sites with each kind of credential.
 final class ForeignPageVisit: Sendable {
     enum Program: String, Sendable { case chromium, firefox }
 
@@ -193,7 +193,7 @@ final class ForeignPageVisit: Sendable {
         cells.contains { $0.page == page && $0.kind == kind && $0.way == way && $0.hadCredential }
     }
 
-    /// What a page could read in this way.
+    /// The content that a page could read in this way.
     func read(_ page: String, _ kind: String, _ way: String) -> String? {
         sites.pages.results[query(page, kind, way)]
     }

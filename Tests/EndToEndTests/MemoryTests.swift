@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    /// What must not remain: the password and what is equivalent to it, or the private key.
+    /// The secrets that must not remain: the password and its equivalents, or the private key.
     private func marks(of scheme: Scheme) throws -> [(String, [UInt8])] {
         if scheme == .certificate {
             let scalar = try privateKey("laptop")

@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    // MARK: What is not answered
+    // MARK: Unanswered challenges
 
     @Test func theChallengeOfAnUnlistedParentIsTheClients() throws {
         let squid = try SquidParent(.basic)
@@ -225,7 +225,7 @@ import Testing
                 "--parent", "http://127.0.0.1:\(dead)", "--parent", "http://127.0.0.1:\(squid.port)"))
     }
 
-    /// What was meant for the parent that is gone does not reach the origin.
+    /// Fields for the missing parent do not reach the origin.
     @Test func aDirectConnectionIsMadeOnlyIfItIsPermitted() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port, "plaintext=yes")
@@ -489,7 +489,7 @@ import Testing
         open.stop()
     }
 
-    /// A request that came before the script was asked does not keep later ones from being answered.
+    /// A request from before the script's decision does not prevent answers to later ones.
     @Test func theParentThatAScriptNamesIsAnsweredForPlainRequests() throws {
         let squid = try SquidParent(.basic)
         try list(squid.port, "plaintext=yes")

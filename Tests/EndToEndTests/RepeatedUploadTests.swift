@@ -4,8 +4,8 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// Uploads that are challenged arrive as they were sent, each time, and nothing follows them: between real sockets, in
-/// every length around the limits of the memory and the spool.
+/// Challenged uploads arrive unchanged, each time, and no bytes follow them: between real sockets, in every length
+/// around the limits of the memory and the spool.
 @Suite(.waiting) struct RepeatedUploadTests {
     private static let token = "kanarie.upload"
     private static let limit = 1 << 20

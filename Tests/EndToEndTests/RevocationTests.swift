@@ -143,7 +143,7 @@ import Testing
         #expect(scene.said.contains("does not verify: certificate revoked"), "\(scene.said)")
     }
 
-    /// The status is asked for once, and kept for the next process.
+    /// The status is requested once, and kept for the next process.
     @Test func statusesAreCachedInTheHome() throws {
         let scene = try Scene([("site", "/ocsp", false), ("listed", "/crl", false)])
         for _ in 0..<3 {

@@ -5,8 +5,8 @@ import CountersignVault
 import Foundation
 import Testing
 
-/// `serve --ask-scopes`: a person is asked for a scope that an access token lacks, while the request that has shown it
-/// goes on.
+/// `serve --ask-scopes`: the server asks a person for a scope that an access token lacks, while the request that has
+/// shown the lack goes on.
 @Suite(.waiting) struct ScopeRequestTests {
     private final class Bench: Sendable {
         let provider: SignInProvider
@@ -14,7 +14,7 @@ import Testing
         let user: Countersign
         let proxy: RunningProxy
         let opened: String
-        /// A browser that is told to waits for this file.
+        /// A browser with the option to wait waits for this file.
         let gate: String
 
         /// A browser in which the person signs in when the test says so.
@@ -24,8 +24,7 @@ import Testing
             exec curl -sSL --noproxy '*' -o /dev/null "$1"
             """
 
-        /// The provider issues the tokens t1, canary-second and t3, of which t1 does not have the scopes `admin` and
-        /// `audit`.
+        /// The provider issues the tokens t1, canary-second and t3; t1 does not have the scopes `admin` and `audit`.
         init(
             _ flags: [String] = ["--ask-scopes"],
             valid: [String: String] = ["t1": "openid", "canary-second": "openid admin audit"],
@@ -89,7 +88,7 @@ import Testing
         let seen = try poll(seconds: 60) { try bench.get().status == 200 ? true : nil }
         #expect(seen == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("admin") == true, "\(bench.pages)")
-        // Those that the token had before are asked for again.
+        // The request repeats the token's previous scopes.
         #expect(bench.asked("scope") == ["openid+offline_access+admin+audit"])
         #expect(bench.log(has: "the access token of \"work\" has the scope admin audit now"))
         #expect(!bench.proxy.process.errorOutput.contains("canary-second"))
@@ -104,7 +103,7 @@ import Testing
         #expect(bench.pages.count == 1)
     }
 
-    /// The token stays, and nobody is asked for the same scopes again.
+    /// The token stays, and there is no further question about the same scopes.
     @Test func aPersonWhoDeclinesIsNotAskedAgain() throws {
         let bench = try Bench()
         try bench.provider.change(["error": "access_denied"])
@@ -170,9 +169,9 @@ import Testing
         #expect(bench.pages.isEmpty)
     }
 
-    // MARK: What stays as it is
+    // MARK: What stays unchanged
 
-    /// The list is none of this. The provider must not be told to revoke tokens that are stored, either.
+    /// The list plays no part in this. The stored tokens must not be revoked at the provider, either.
     @Test func theTokensAreStoredThoughAListIsFaulty() throws {
         let bench = try Bench()
         try bench.user.folder.write("home/AllowedSites/faulty.sites", "git.corp.example answer=nonsense\n")

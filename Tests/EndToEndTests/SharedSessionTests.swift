@@ -117,7 +117,7 @@ import Testing
             try poll(seconds: 60) { try who() == person ? true : nil } ?? false
         }
 
-        /// Waits until the vault has or has not the session.
+        /// Waits until the vault has the session, or no longer has it.
         func stored(_ isStored: Bool) throws -> Bool {
             try poll(seconds: 60) { try sessions.contains("corp") == isStored ? true : nil } ?? false
         }

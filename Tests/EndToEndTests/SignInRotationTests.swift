@@ -197,7 +197,7 @@ import Testing
         try bench.provider.change(["token": ["a,b", "t2"]])
         let seen = try bench.get()
         #expect(seen.status == 401 && seen.proxyStatus.contains("cannot be stored"), "\(seen.proxyStatus)")
-        // Another process has only what is stored.
+        // Another process has only the stored tokens.
         bench.proxy.process.send(SIGTERM)
         #expect(bench.proxy.process.waitForExit(seconds: 100) == 0)
         let next = try bench.user.serve()

@@ -5,9 +5,10 @@ import CountersignVault
 import Foundation
 import Testing
 
-/// What a sign-in has brought, while the device does not comply and after that.
+/// The token and the certificate of a sign-in, while the device does not comply and after that.
 @Suite(.waiting) struct WithheldTests {
-    /// A person whose sign-in has brought a certificate for a site of nginx, which asks for one and does not need it.
+    /// A person whose sign-in has brought a certificate for a site of nginx, which requests one but does not require
+    /// it.
     private struct CertificateBench {
         let service: ComplianceServer
         let user: Countersign
@@ -45,7 +46,7 @@ import Testing
             try user.run(words, environment: ["BROWSER": browser], seconds: 120)
         }
 
-        /// Waits until nginx says so about the client's certificate, and returns what it has said last.
+        /// Waits until nginx reports `text` about the client's certificate, and returns its last report.
         func seen(until text: String) throws -> String {
             var seen = ""
             _ = try poll(seconds: 60) { () -> Bool? in
@@ -96,7 +97,7 @@ import Testing
         #expect(bench.asked == 2, "nobody has signed in again")
     }
 
-    /// A person whom the identity broker signs in at Microsoft's page.
+    /// A person that the identity broker signs in at Microsoft's page.
     private struct BrokerBench {
         let user: Countersign
         let proxy: RunningProxy
@@ -143,7 +144,7 @@ import Testing
             return seen
         }
 
-        /// What a remediation has brought about: 0 for a device that complies.
+        /// The outcome of a remediation: 0 for a device that complies.
         func note(status: UInt8) throws {
             let vault = try SealedVault(home: user.home).open { throw HarnessError("the vault has a passphrase") }
             try vault.update { contents in

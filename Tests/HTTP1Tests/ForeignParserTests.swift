@@ -87,7 +87,7 @@ private struct ReadMessage: Equatable {
         return body(input, from: parsed.consumedBytes, as: head.framing, into: message)
     }
 
-    /// `clean` is the message with its head as it was repaired.
+    /// `clean` is the message with its repaired head.
     private static func readResponse(_ input: [UInt8]) -> (ReadMessage, clean: [UInt8])? {
         guard let parsed = try? ResponseHead.parse(input.span.bytes) else { return nil }
         let head = parsed.head

@@ -71,7 +71,7 @@ import Testing
         #expect(responseError(fitting + "b\r\n\r\n", limits: limits)?.code == .headTooLarge)
     }
 
-    /// A head that is repaired has the same limits, at which it is not refused for what the repair adds.
+    /// A repaired head has the same limits, and the bytes that the repair adds do not count.
     @Test(arguments: ["\r\n", "\n"]) func responsesMayHaveManyFields(lineEnd: String) throws {
         let fields = String(repeating: "Set-Cookie: a=b" + lineEnd, count: 999)
         let start = "HTTP/1.1 200 OK" + lineEnd + fields

@@ -90,7 +90,7 @@ import Testing
         #expect(text(parsed.head.forwarded(ResponseChanges(), framing: framing)) == forwarded)
         let rest = text(octets(received)[parsed.consumedBytes...])
         #expect(try decode(rest, as: framing, sentBy: .origin).content == "hello")
-        // What was repaired is clean.
+        // The repaired head is clean.
         let again = try #require(try readResponse(text(parsed.head.fields.bytes)))
         #expect(again.head.repair == nil)
         #expect(again.head.fields == parsed.head.fields)
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    /// Whatever is accepted ends at its first empty line, and what was repaired is clean.
+    /// Every accepted head ends at its first empty line, and a repaired one is clean.
     @Test(arguments: 0..<4) func anAcceptedHeadEndsAtItsFirstEmptyLine(part: UInt64) throws {
         var mutation = Mutation(of: Mutation.responses, seed: 2_000 + part)
         var repairs = 0

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignHTTP1
 
-/// What a tunnel carries, from the client's first bytes.
+/// The protocol of a tunnel, from the client's first bytes.
 @Suite struct TunnelStartTests {
     private static func start(_ text: String) -> TunnelStart { TunnelStart(octets(text).span.bytes) }
 

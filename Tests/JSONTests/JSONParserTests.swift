@@ -130,8 +130,8 @@ import Testing
         #expect(value.serializedSecret == Secret(utf8: text + "\0"))
     }
 
-    /// Texts that are changed at random: what is accepted here, Foundation accepts with the same result, and what is
-    /// written is read again.
+    /// Randomly changed texts: Foundation accepts every text that this parser accepts, with the same result, and
+    /// written values can be read again.
     @Test func whatIsAcceptedFoundationAcceptsToo() throws {
         var random = SplitMix(state: 7)
         let seed = Array(#"{"a":[1,-2.5e3,true,null,"x\u00e9\n"],"b":{"c":"é","d":[]}}"#.utf8)

@@ -39,7 +39,7 @@ import Testing
         #expect(result.idToken?.subject == "person-1")
     }
 
-    /// RFC 8628 §3.5: what comes back at each poll, and the seconds until the next.
+    /// RFC 8628 §3.5: the response to each poll, and the seconds until the next.
     @Test func pollingSlowsDownAndNeverSpeedsUp() throws {
         var signIn = try Self.polling(example)
         let table: [(ProviderOutcome, Int64)] = [

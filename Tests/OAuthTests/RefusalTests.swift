@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignOAuth
 
-/// Errors that providers report, and what they must not bring about.
+/// Errors that providers report, and effects that they must not have.
 @Suite struct RefusalTests {
     @Test(arguments: [
         (nil, OAuthError.Code.invalidGrant, true), ("", .invalidGrant, true), ("bad_token", .invalidGrant, true),

@@ -50,7 +50,7 @@ enum Sample {
         outcome(200, #"{"access_token":"access-new","token_type":"Bearer"\#(more)}"#)
     }
 
-    /// A sign-in after the response of the metadata endpoint, and what it does then.
+    /// A sign-in after the response of the metadata endpoint, and its next action.
     static func begun(
         by method: SignIn.Method? = nil, _ wanted: SignInRequest? = nil, keys: KeySet? = nil,
         metadata: [String: String?] = [:]

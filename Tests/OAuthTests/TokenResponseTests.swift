@@ -84,7 +84,7 @@ import Testing
         #expect(error { _ = try read(#"{"error":"invalid_client"}"#, 401) }?.fault == .profile)
     }
 
-    /// A provider in trouble says nothing about a token, whatever it writes.
+    /// A response with an outage's status says nothing about a token, with any content.
     @Test(arguments: [500, 502, 503, 504, 429, 408])
     func anOutageIsNoVerdict(status: Int) {
         let found = error { _ = try read(#"{"error":"invalid_grant"}"#, status, retryAfter: 7) }

@@ -5,7 +5,8 @@ import Testing
 
 @testable import CountersignPAC
 
-/// A program in C, which shares the header with the worker, tries what a script's process must not be able to do.
+/// A program in C, which shares the header with the worker, tries the operations that a script's process must not be
+/// able to perform.
 @Suite struct ConfinementTests {
     /// 159 is 128 and SIGSYS. With JavaScriptCore, three system calls fail instead, so that nothing else is possible.
     @Test(
@@ -28,7 +29,7 @@ import Testing
         #expect(try Command.run(program, [action, "fail"], in: scratch).status == failed)
     }
 
-    /// `/proc` says of the worker that its filter is in force, and which descriptors it has.
+    /// `/proc` shows that the worker's filter is in force, and which descriptors it has.
     @Test(arguments: EngineKind.allCases)
     func theWorkerIsConfined(engine: EngineKind) throws {
         let worker = try WorkerProcess.start(try Scripts.program(engine))

@@ -160,7 +160,7 @@ import Testing
         try await expect(expression, value)
     }
 
-    /// At 12:30:45 UTC on Thursday, 2026-01-15, which is 13:30:45 where the offset is an hour.
+    /// At 12:30:45 UTC on Thursday, 2026-01-15, which is 13:30:45 with an offset of an hour.
     @Test(arguments: [
         ("weekdayRange('MON', 'FRI')", "true"), ("weekdayRange('MON', 'FRI', 'GMT')", "true"),
         ("weekdayRange('SAT')", "false"), ("weekdayRange('THU')", "true"), ("weekdayRange('SAT', 'GMT')", "false"),

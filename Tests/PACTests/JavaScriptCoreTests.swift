@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// What is allocated and forgotten is collected, in the only thread.
+    /// Unreachable objects are collected, in the only thread.
     @Test func garbageIsCollected() async throws {
         let scripts = try scripts()
         try await scripts.load(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignPAC
 
-/// With libduktape; ``JavaScriptCoreTests`` has what is different.
+/// With libduktape; ``JavaScriptCoreTests`` has the differences.
 @Suite(.serialized) struct PACEvaluatorTests {
     /// Example 1 of Mozilla's documentation.
     private static let example = """

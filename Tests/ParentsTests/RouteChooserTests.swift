@@ -81,7 +81,7 @@ import Testing
         #expect(chooser.isDead(.parent(proxy(.http, "p\(RouteChooser.maximumDeaths).example", 1)), at: now))
     }
 
-    // MARK: What scripts see, and where they are looked for
+    // MARK: The scripts' view, and their locations
 
     @Test func scriptsSeeNoPathOfAnHTTPSURL() throws {
         let secret = ScriptView(try origin("https://A.example:8443/"), path: "/private?token=1")

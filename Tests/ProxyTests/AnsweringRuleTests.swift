@@ -46,7 +46,7 @@ import Testing
                 credential: CredentialReference(name: "enrollment", source: .vault(generation: 1)))
         }
 
-        /// A client sends a request. Returns what the server receives.
+        /// A client sends a request. Returns the request that the server receives.
         func ask() throws -> String {
             parent?.open()
             try bench?.send("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n")
@@ -58,7 +58,7 @@ import Testing
             return try parent?.sent() ?? origin?.sent() ?? ""
         }
 
-        /// The server challenges. Returns what it receives next.
+        /// The server challenges. Returns the next request that it receives.
         func challenge(_ challenges: String...) throws -> String {
             let field = parent == nil ? "WWW-Authenticate" : "Proxy-Authenticate"
             try receive(
@@ -88,7 +88,7 @@ import Testing
             bench?.client.close(promise: nil)
         }
 
-        /// What the client gets.
+        /// The response to the client.
         func result() throws -> String { try bench?.answer() ?? parent?.error?.detail ?? "" }
 
         /// Another request tries the credential.

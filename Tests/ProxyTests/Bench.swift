@@ -166,7 +166,7 @@ final class NoWay: RouteFinding {
     func parentAnswered(_ parent: ParentProxy) {}
 }
 
-/// Copies what is written, as a socket does: output with a secret is overwritten once it has been written. If it is
+/// Copies the bytes written, as a socket does: output with a secret is overwritten once it has been written. If it is
 /// narrow, it is full after each write, and reports that before the write returns.
 final class Wire: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer

@@ -63,7 +63,7 @@ import Testing
                     + "\(origin.authority)\r\n\(fields)\r\n")
         }
 
-        /// What the origin receives for a request, after the broker has answered if it was asked.
+        /// The request that the origin receives, after the broker's answer if there is a question to it.
         func request(
             _ fields: String = navigation, path: String = "/common", method: String = "GET", to origin: Origin = page,
             answering outcome: BrokerCookies.Outcome = .cookie(Secret(utf8: "jwt"))
@@ -187,7 +187,7 @@ import Testing
         "\r\nProxy-Status: countersign; details=\"not signed in by the identity broker: \(reason)\"\r\n"
     }
 
-    /// Whatever the reason: the broker's only account is not a substitute.
+    /// For each of these reasons: the broker's only account is not a substitute.
     @Test(arguments: [
         (nil, [:], "credential \\\"work\\\" is not a sign-in of the identity broker"),
         (
@@ -230,7 +230,7 @@ import Testing
         #expect(!locked.mayUse(Self.account) && !locked.mayUse(.only))
     }
 
-    // MARK: Places where it must not get
+    // MARK: Places that it must not reach
 
     /// A server whose certificate does not verify, with a client that accepts it.
     @Test func anUntrustedServerDoesNotGetTheHeader() throws {

@@ -85,7 +85,7 @@ import Testing
         #expect(seen.hasPrefix("HTTP/1.1 401 ") && Self.values("Set-Cookie", in: seen) == ["k=1; Path=/", "l=1"])
     }
 
-    /// A challenge that cannot be answered is delivered as it is.
+    /// A challenge that cannot be answered is delivered unchanged.
     @Test func aChallengeThatIsHandedBackHasItsCookiesOnce() throws {
         let bench = try Bench(sites: "http://a.example answer=ntlm plaintext=yes", password: "pw")
         let origin = try bench.idleOrigin(withCredential: true)

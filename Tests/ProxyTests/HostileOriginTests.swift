@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// A client's connection with some requests, and the origins' side of it. Returns what was wrong.
+    /// A client's connection with some requests, and the origins' side of it. Returns the fault.
     private static func run(_ bench: Bench, _ random: inout Hostility) throws -> String? {
         let breaker = bench.services.shared.breaker
         let other = Breaker.RequestTag(method: "GET", target: "/other")
@@ -84,7 +84,7 @@ import Testing
         attempts = []
         bench.loop.run()
         if bench.client.isActive { bench.client.close(promise: nil) }
-        // The verdicts of origins on what was sent are still awaited.
+        // The origins' verdicts on the sent answers are still awaited.
         bench.loop.advanceTime(by: .seconds(31))
         return keys.first(where: breaker.isTried).map { "\($0.space.scheme) is still being tried" }
     }

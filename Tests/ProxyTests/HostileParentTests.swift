@@ -28,7 +28,7 @@ import Testing
         Breaker.Key(space: AuthenticationSpace(origin: site, realm: "SOCKS", scheme: .basic), credential: credential)
     ]
 
-    /// One connection, or several. Returns what was wrong.
+    /// One connection, or several. Returns the fault.
     private static func run(
         _ stage: ParentStage, keys: [Breaker.Key], _ random: inout Hostility, reply: (inout Hostility) -> [UInt8]
     ) throws -> String? {
@@ -89,8 +89,8 @@ import Testing
 
     // MARK: Decisions that take time
 
-    /// Decides at random, at once or when the test says so, as a broker of tickets does. Checks that it is asked in
-    /// turn.
+    /// Decides at random, at once or when the test says so, as a broker of tickets does. Checks the order of the
+    /// questions.
     private final class Deciding: ParentAnswering {
         var random: Hostility
         private(set) var isOutOfTurn = false

@@ -6,8 +6,8 @@ import NIOCore
 
 @testable import CountersignProxy
 
-/// A client that speaks no version of HTTP: it keeps what the exchange sends, in the terms of RFC 9110, as a stream of
-/// HTTP/2 would.
+/// A client that speaks no version of HTTP: it keeps the messages of the exchange, in the terms of RFC 9110, as a
+/// stream of HTTP/2 would.
 final class InMemoryClient: ExchangeClient {
     enum Event: Equatable {
         case interim(Int)

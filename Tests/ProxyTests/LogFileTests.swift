@@ -190,7 +190,7 @@ import Testing
             log.append(Self.line(3))
             #expect(Self.ids(text("log.1")) == [1, 2])
             #expect(Self.ids(text("log")) == [3])
-            // A file that cannot be opened leaves the log where it is.
+            // If the new file cannot be opened, the log stays in the old one.
             try #require(rename("\(folder)/log", "\(folder)/log.1") == 0 && mkdir("\(folder)/log", 0o700) == 0)
             #expect(throws: AccessLogError.self) { try log.reopen() }
             log.append(Self.line(4))

@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignAnswering
 @testable import CountersignProxy
 
-/// What the breaker learns if an exchange ends before the origin has responded to an answer.
+/// The report to the breaker if an exchange ends before the origin has responded to an answer.
 @Suite struct LostAnswerTests {
     private static let unauthorized =
         "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"

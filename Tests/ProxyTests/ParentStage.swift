@@ -121,7 +121,7 @@ final class ParentStage {
         tunnel = nil
     }
 
-    /// What the parent has received on the present connection since the last call.
+    /// The bytes that the parent has received on the present connection since the last call.
     func sent() throws -> String {
         loop.run()
         return try channel.sent()

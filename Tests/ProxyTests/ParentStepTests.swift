@@ -127,7 +127,7 @@ import Testing
         stage.loop.run()
     }
 
-    /// Before the answer was sent, an end says nothing; after that, nobody knows what the parent thinks of it.
+    /// Before the answer was sent, an end says nothing; after that, the parent's verdict is unknown.
     @Test(arguments: End.allCases, [false, true])
     func everyEndOfAConnectEndsItsPermit(_ end: End, afterTheAnswer isAnswered: Bool) throws {
         let stage = try Self.stage()
@@ -142,13 +142,13 @@ import Testing
         let counts = isAnswered && end != .refused
         #expect((stage.breaker.record(of: Self.key)?.unaccepted.count ?? 0) == (counts ? 1 : 0))
         stage.open()
-        // What was accepted is sent at once.
+        // An accepted answer is sent at once.
         guard try !stage.sent().contains(Self.answered) else { return #expect(isAnswered && end == .refused) }
         try stage.receive(Self.challenge + "Content-Length: 0\r\n\r\n")
         #expect(try stage.sent().contains(Self.answered))
     }
 
-    /// The parent may have counted it, too. Then it is asked before the password is sent again.
+    /// The parent may have counted it, too. Then the password is sent again only after a challenge.
     @Test(arguments: End.allCases)
     func everyEndAfterAnAnswerThatWasSentAheadCounts(_ end: End) throws {
         let stage = try Self.stage()
@@ -205,7 +205,7 @@ import Testing
         try self.end(stage, end)
         #expect(!stage.breaker.isTried(Self.socksKey))
         let record = stage.breaker.record(of: Self.socksKey)
-        // What it cannot have meant as a reply is no verdict.
+        // Bytes that cannot be a reply are not a verdict.
         #expect((record?.unaccepted.count ?? 0) == (isSent ? 1 : 0))
         #expect(record?.rejection == nil)
         stage.open()

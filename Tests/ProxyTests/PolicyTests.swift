@@ -51,7 +51,7 @@ import Testing
         name: "enrollment", user: "jdoe", password: Secret(utf8: "p"), generation: 1)
     private static let token = TokenCredential(name: "api", token: Secret(utf8: "t"), generation: 2)
 
-    /// The name of the credential that answers a challenge of `scheme`, or the reason that there is none.
+    /// The name of the credential that answers a challenge of `scheme`, or the reason for its absence.
     private static func chosen(
         _ line: String, for scheme: AuthenticationScheme, realm: String? = nil,
         passwords: [PasswordCredential] = [password], tokens: [TokenCredential] = [token],

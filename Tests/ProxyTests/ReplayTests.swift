@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignProxy
 
-/// Content that is sent again is what was sent, however the network interrupts its sender.
+/// The content of a repeated request equals that of the first, however the network interrupts its sender.
 @Suite struct ReplayTests {
     private static let limit = 1 << 20
     private static let put = "PUT http://a.example/ HTTP/1.1\r\nHost: a\r\n"

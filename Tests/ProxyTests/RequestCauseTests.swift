@@ -239,7 +239,7 @@ import Testing
         #expect(
             text("cross-site navigate document sec-purpose=prefetch referer=\(Self.other)/")
                 == "a page of https://other.example asks in advance (prefetch)")
-        // What the option names is what the refusal says.
+        // The refusal names the origin in the form of the option.
         #expect(try PageOrigin(parsing: "https://other.example").description == Self.other)
     }
 

@@ -136,7 +136,7 @@ import Testing
         #expect(!isShared)
     }
 
-    /// The origin may bind what the client does next to the connection.
+    /// The origin may bind the client's next requests to the connection.
     @Test func aConnectionThroughWhichAnOriginOffersNTLMStaysWithItsClient() throws {
         let other = try client()
         try get(other)

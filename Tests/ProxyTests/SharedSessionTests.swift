@@ -46,7 +46,7 @@ import Testing
             bench = try Bench(sites: sites, token: token, sessions: store, uid: uid)
         }
 
-        /// What the origin receives for a request with these fields.
+        /// The request that the origin receives for one with these fields.
         func request(
             _ fields: String = "", method: String = "GET", path: String = "/am?x",
             response: String = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",

@@ -37,8 +37,8 @@ import Testing
         #expect(Self.differences(AuthenticatorTable([])) == [.pkeyauth, .negotiate, .ntlm, .digest, .bearer, .basic])
     }
 
-    /// Two authenticators of one scheme for one challenge: the second would never be asked. NTLM inside Negotiate is
-    /// asked if Kerberos, which has another keyword, fails here.
+    /// Two authenticators of one scheme for one challenge: the second would never be used. NTLM inside Negotiate is
+    /// used if Kerberos, which has another keyword, fails here.
     @Test(arguments: [
         "NTLM", "Negotiate", "PKeyAuth nonce=n, Context=c, Version=\"1.0\"", "Basic realm=r", "Bearer",
         "Bearer realm=r", "Digest realm=r, nonce=n",

@@ -131,7 +131,7 @@ import Testing
         #expect(stage.line.contains("the client has gone before the origin was reached"))
     }
 
-    /// It still reads what the server sends first.
+    /// It still reads the server's first bytes.
     @Test(arguments: ["", "JD"]) func aClientThatHalfClosesGetsATunnelAtOnce(_ beginning: String) throws {
         let stage = try Stage()
         try stage.bench.send(Self.connect + beginning)
@@ -232,6 +232,6 @@ private final class EndlessSearch: RouteFinding {
 }
 
 extension Bench {
-    /// The proxy has accepted a CONNECT and does not know what it carries.
+    /// The proxy has accepted a CONNECT and does not know the tunnel's protocol.
     fileprivate var isWaiting: Bool { if case .firstBytes = connection.phase { true } else { false } }
 }

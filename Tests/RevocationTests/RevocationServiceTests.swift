@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignRevocation
 
-/// What is asked, how often, and what is remembered. The documents are made by openssl; nothing is sent.
+/// The requests, their number, and the remembered results. The documents are made by openssl; nothing is sent.
 struct RevocationServiceTests {
     private let authority: OpenSSLAuthority
     private let clock = Clock()

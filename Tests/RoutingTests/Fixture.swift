@@ -15,7 +15,7 @@ func proxy(_ name: String, _ port: UInt16) throws -> ParentProxy {
 
 /// A finder with the real worker process, and what happens around it.
 final class Scene: Sendable {
-    /// What the next reading of a script returns.
+    /// The result of the next reading of a script.
     let script = Mutex(Result<ScriptContents, ScriptError>.failure(ScriptError("there is none")))
     let readings = Atomic(0)
     let stored = Mutex<[UInt8]?>(nil)

@@ -11,7 +11,7 @@ import Testing
 
 @testable import CountersignSignIn
 
-/// The agent with a program that says what the test wants in place of `countersign-webview`.
+/// The agent with a scripted program in place of `countersign-webview`.
 @Suite struct EmbeddedAgentTests {
     private let folder: TemporaryFolder
 
@@ -47,7 +47,7 @@ import Testing
             environment: ["COUNTERSIGN_WEBVIEW": path, "PATH": "/usr/bin:/bin"], door: door, cookies: cookies)
     }
 
-    /// Waits without blocking a thread, of which the tests that run at the same time have few.
+    /// Waits without blocking a thread: the tests that run at the same time have few.
     private func eventually(_ isSo: () -> Bool) async throws -> Bool {
         let end = ContinuousClock.now + .seconds(60)
         while !isSo() {
@@ -187,7 +187,7 @@ import Testing
         #expect(heard.last == #"{"type":"cancel"}"#)
     }
 
-    /// The program and what it has started are killed.
+    /// The program and its child processes are killed.
     @Test func aWindowThatDoesNotCloseIsKilled() async throws {
         var agent = try agent(
             """
@@ -280,7 +280,7 @@ import Testing
         #expect(error?.detail == "the sign-in was cancelled")
     }
 
-    /// The page was loaded again while the first question was asked and the second one waited.
+    /// The page was loaded again while the first question was open and the second one waited.
     @Test func questionsOfAPageThatIsGoneAreNotAsked() async throws {
         let agent = try agent(
             """

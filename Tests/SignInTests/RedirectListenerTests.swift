@@ -30,7 +30,7 @@ import Testing
             }
         }
 
-        /// What the listener has returned; nil if it is still waiting after a minute.
+        /// The listener's result; nil if it is still waiting after a minute.
         var response: String? {
             get throws { try poll(seconds: 60) { result.withLock { $0 } }?.get() }
         }
@@ -132,7 +132,7 @@ import Testing
         #expect(admission.admits(3) == (isAdmitted, owner))
     }
 
-    /// They are refused, whatever their number.
+    /// They are refused, in any number.
     @Test func otherUsersDoNotPushOutTheBrowser() throws {
         let count = Mutex(0)
         // The first connection is the browser's.

@@ -94,7 +94,7 @@ import Testing
     @Test func theLastReportCounts() throws {
         let shared = try Self.shared([Self.cookie("sid", "old")])
         #expect(captured([Self.reported("sid", "new")], in: shared) == [Self.cookie("sid", "new")])
-        // What the window was given is in the vault already.
+        // The cookies that the window received are in the vault already.
         #expect(captured([Self.reported("sid", "old")], in: shared) == [])
         #expect(captured([], in: shared) == [])
     }
@@ -104,7 +104,7 @@ import Testing
         let shared = try Self.shared()
         let known = [Self.cookie("sid", "other")]
         shared.report([Self.reported("sid", "new")], at: Self.now - 1)
-        // Reported once more as it was.
+        // Reported once more, unchanged.
         shared.report([Self.reported("sid", "new")], at: Self.now + 1)
         #expect(captured(in: shared, known) == [])
         #expect(captured(in: shared, []) == [Self.cookie("sid", "new")])

@@ -11,7 +11,7 @@ import Testing
 
 @testable import CountersignSignIn
 
-/// Special URLs, with a program that says what the test wants in place of `countersign-webview`.
+/// Special URLs, with a scripted program in place of `countersign-webview`.
 @Suite struct SpecialURLAgentTests {
     private let folder: TemporaryFolder
 
@@ -79,7 +79,7 @@ import Testing
     private func heard(_ window: String) -> [String] { TextFile.lines(folder.file(window)) }
 
     private static let authorize = #"{"type":"load","url":"https://login.example/authorize?state=good"}"#
-    /// Waits for the end that the program is told.
+    /// Waits for the command that ends the program.
     private static let ends = "hear; case $line in *close*) closed close;; *) closed cancel;; esac"
 
     @Test func anEnrolmentPageIsLoadedAndTheSignInIsRepeated() async throws {
@@ -406,7 +406,7 @@ import Testing
         #expect(try deliveries() == [])
     }
 
-    /// What a process that was killed has left goes with the next profile; what is in use stays.
+    /// The next profile removes the folder of a killed process; a folder in use stays.
     @Test func anAbandonedFolderIsRemoved() throws {
         let environment = ["XDG_RUNTIME_DIR": folder.path]
         let used = try LockedFolder.delivery(environment)

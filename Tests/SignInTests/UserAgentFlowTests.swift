@@ -240,8 +240,8 @@ import Testing
         #expect(reasons.count == 1 && reasons[0].contains("ended without using its profile"), "\(reasons)")
     }
 
-    /// What a process that was killed has left goes with the next private browser; what is in use stays, also if only
-    /// its browser still runs.
+    /// The next private browser removes the folder of a killed process; a folder in use stays, even if only its browser
+    /// still runs.
     @Test func anAbandonedBrowserProfileIsRemoved() async throws {
         let environment = ["TMPDIR": scratch.path]
         let used = try LockedFolder.browser(environment)

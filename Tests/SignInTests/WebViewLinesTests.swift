@@ -99,7 +99,7 @@ import Testing
         #expect(!error.detail.contains("secret"))
     }
 
-    /// 64 cookies of the largest size, of which every byte is escaped.
+    /// 64 cookies of the largest size, with every byte escaped.
     @Test func theLargestCookiesFitIntoALine() throws {
         let value = String(repeating: "\\u0022", count: 4096)
         let cookie = #"{"domain":"d","httpOnly":true,"name":"n","path":"/","sameSite":"lax","secure":true,"value":""#

@@ -193,7 +193,7 @@ import Testing
         #expect(try seconds(10_000) < 8 * seconds(10))
     }
 
-    // MARK: What the interception CA may sign for
+    // MARK: The hosts of the interception CA
 
     @Test func eachInterceptedHostIsNamedOnce() throws {
         let list = try Self.list(
@@ -213,7 +213,7 @@ import Testing
         #expect(list.interceptedAddresses.map(\.addressBytes.count) == [4, 16])
     }
 
-    /// The full list takes longer to read than the rest of what a proxy reads when it starts.
+    /// The full list takes longer to read than everything else that a proxy reads when it starts.
     @Test func theListIsReadOnceAndOnlyForAWildcard() throws {
         let count = Mutex(0)
         let list = PublicSuffixes {

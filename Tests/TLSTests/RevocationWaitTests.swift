@@ -157,7 +157,7 @@ struct RevocationWaitTests {
         #expect(statuses.questions.isEmpty)
     }
 
-    /// What is known about the leaf is enough; its issuer's status is learned meanwhile, unless it is required.
+    /// The known status of the leaf is enough; its issuer's status is learned meanwhile, unless it is required.
     @Test(arguments: bothVersions)
     func anIssuersStatusIsWaitedForOnlyIfRequired(version: Int32) throws {
         statuses.know(try certificate("lower"), .good)

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Microsoft's sign-in page in a network of its own, where no other name leads anywhere.
+/// Microsoft's sign-in page in a network of its own, in which no other name leads anywhere.
 package final class BrokerPage: Sendable {
     package static let url = "https://login.microsoftonline.com"
     private let folder: TemporaryFolder

@@ -39,7 +39,7 @@ package enum Command {
     }
 
     /// Runs `body` on a thread that may block. Swift's own threads are as many as the processors: a test that blocks
-    /// one for long keeps the others waiting, some of which have time limits.
+    /// one for long keeps the others waiting, and some of those have time limits.
     package static func detached<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -62,8 +62,8 @@ package final class ComplianceServer: Sendable {
 }
 
 extension [String] {
-    /// These actions without the questions about the status before the last one: they are asked as long as a page is
-    /// open, and a busy machine opens it slowly.
+    /// These actions without the questions about the status before the last one: the client sends them as long as a
+    /// page is open, and a busy machine opens it slowly.
     package var withoutPolls: [String] {
         enumerated().filter { $0.element != "status" || $0.offset == count - 1 }.map(\.element)
     }

@@ -13,10 +13,10 @@ package struct ESTLogEntry: Sendable, Decodable {
     package let user: String?
     /// The client certificate's subject.
     package let client: String?
-    /// Whether the challengePassword was this connection's channel binding; nil if there was none.
+    /// Whether the challengePassword was this connection's channel binding; nil without one.
     package let linked: Bool?
     package let tls: String?
-    /// The scheme of the Authorization field; empty if there was none.
+    /// The scheme of the Authorization field; empty without one.
     package let authorization: String?
     package let contentType: String?
     /// The length of the request's body.

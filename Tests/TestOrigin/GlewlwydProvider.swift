@@ -20,6 +20,6 @@ package final class GlewlwydProvider: Sendable {
         issuer = "http://127.0.0.1:\(try process.line(after: "listening "))/api/oidc"
     }
 
-    /// What the provider says, for messages.
+    /// The provider's output, for messages.
     package var said: String { process.errorOutput }
 }

@@ -64,7 +64,7 @@ package final class NanoProvider: Sendable {
     /// The requests to the provider so far, such as `POST /token 200`.
     package var requests: [String] { TextFile.lines(providerLog) }
 
-    /// What the provider says, for messages.
+    /// The provider's output, for messages.
     package var said: String { provider.output + provider.errorOutput + folder.text("error.log") }
 
     /// Posts a form to the provider; returns the response's body.

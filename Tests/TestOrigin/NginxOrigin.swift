@@ -11,8 +11,7 @@ package final class NginxOrigin: Sendable {
     package let httpsPort: Int
     /// Requires a client certificate issued by client-ca-a; TLS 1.2 only.
     package let mutual12Port: Int
-    /// Requires a client certificate issued by client-ca-a; TLS 1.3 only. Stores what is sent with PUT below
-    /// `/stored/`.
+    /// Requires a client certificate issued by client-ca-a; TLS 1.3 only. Stores the content of a PUT below `/stored/`.
     package let mutual13Port: Int
     /// Requires a client certificate issued by client-ca-b.
     package let mutualBPort: Int

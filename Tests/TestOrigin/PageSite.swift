@@ -60,7 +60,7 @@ package final class PageSite: Sendable {
         return text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
     }
 
-    /// What the pages have seen: the results by the query of each request.
+    /// The results of the pages, by the query of each request.
     package var results: [String: String] {
         struct Page: Decodable {
             let page: String

@@ -193,7 +193,7 @@ package final class ApacheParent: Sendable {
     }
 }
 
-/// Starts a server that is told its port, by default with three tries to find one that is free.
+/// Starts a server on the given port, by default with three tries to find a free one.
 private func start(
     _ program: String, on port: Int? = nil, in folder: TemporaryFolder, _ arguments: (Int) -> [String]
 ) throws -> (Int, ChildProcess) {

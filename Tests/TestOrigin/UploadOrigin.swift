@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// An origin, and parent proxies, that compare uploads with what was sent; Servers/upload_origin.py describes them.
+/// An origin, and parent proxies, that compare uploads with the sent content; Servers/upload_origin.py describes them.
 package final class UploadOrigin: Sendable {
     package enum Behaviour: String, CaseIterable, Sendable {
         case invites, ignores, slow, early, challenges

@@ -149,7 +149,7 @@ import Testing
         #expect(fault?.detail.contains("is this proxy itself") == true)
     }
 
-    /// A wildcard listener is reached by every address of the machine, whatever the interface.
+    /// Every address of the machine reaches a wildcard listener, on any interface.
     @Test func anyAddressOfTheMachineReachesAWildcard() async throws {
         let listener = try await Listener("0.0.0.0")
         for device in try System.enumerateDevices() {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CountersignUpstream
 
-/// What goes out of a request's content is what its head announces.
+/// The content sent for a request is the content that its head announces.
 @Suite struct OutgoingContentTests {
     private final class Sender: OriginStreamDelegate {
         var failures: [UpstreamError.Code] = []

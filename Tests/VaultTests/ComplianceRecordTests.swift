@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignVault
 
-/// What the vault keeps of a device's compliance, and of a wipe that has begun.
+/// The vault's records of a device's compliance, and of a wipe that has begun.
 @Suite struct ComplianceRecordTests {
     private static let refused = ComplianceRecord(
         name: "work", homeAccount: "object.tenant", status: 1, title: "Gerät nicht verwaltet",
