@@ -63,7 +63,7 @@ enum IPAddressText {
             if tail == nil { head += parsed } else { tail?.append(contentsOf: parsed) }
         }
         guard let tail else { return head.count == 16 ? head : nil }
-        // "::" stands for at least one group.
+        // "::" represents at least one group.
         let missing = 16 - head.count - tail.count
         guard missing >= 2 else { return nil }
         return head + [UInt8](repeating: 0, count: missing) + tail

@@ -8,7 +8,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package enum Scheme: String, Hashable, Sendable {
         case http
         case https
-        /// A parent proxy, which is no origin, but challenges and is listed like one. No request has this scheme.
+        /// A parent proxy, which is not an origin, but challenges and is listed like one. No request has this scheme.
         case proxy
 
         /// 0 without one.

@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 /// The origin of a page as a browser writes it in `Origin` (RFC 6454 §6.2): `https://app.corp.example`, with a port
-/// unless it is the default, or another scheme with a name, such as `chrome-extension://…`. `null` is no origin.
+/// unless it is the default, or another scheme with a name, such as `chrome-extension://…`. `null` is not an origin.
 package struct PageOrigin: Hashable, Sendable, CustomStringConvertible {
     /// In its canonical form.
     package let description: String

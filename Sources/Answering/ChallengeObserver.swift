@@ -19,7 +19,7 @@ package struct ChallengeObserver: Sendable {
         case handedBack(Origin, challenge: Challenge?, ThreeChecks, SiteRule?, path: String?)
         /// The origin rejected the credential or identity.
         case rejected(AuthenticationSpace, credential: String, path: String?)
-        /// The certificate of a listed origin does not verify, and nobody has decided to proceed.
+        /// The certificate of a listed origin does not verify, and there is no decision to proceed.
         case untrusted(Origin, ServerTrust)
         /// A connection to an origin was opened, and its certificate verifies.
         case verified(Origin, ServerTrust)
@@ -34,7 +34,7 @@ package struct ChallengeObserver: Sendable {
     /// Why there is no response of an origin.
     package enum Obstacle: Equatable, Sendable {
         case unknownName
-        /// The network, or nobody accepts connections there.
+        /// The network, or nothing accepts connections there.
         case network
         /// `host:port` of a parent that is at fault, and the status of its response, if it sent one.
         case parent(String, status: Int?)

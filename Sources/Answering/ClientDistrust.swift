@@ -40,7 +40,7 @@ package struct ClientDistrust: Equatable, Sendable {
         self.sign = sign
     }
 
-    /// What to do about a client that does not trust the CA.
+    /// The remedy for a client that does not trust the CA.
     package static let hint = """
         `countersign ca install` adds the CA to the trust stores of the system and of browsers; programs started by \
         `countersign exec` get variables that name it

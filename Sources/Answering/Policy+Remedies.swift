@@ -12,7 +12,7 @@ package struct UnansweredRequest: Sendable {
     package let rule: SiteRule?
     /// The scheme of the challenge, if it is a supported one.
     package let scheme: AuthenticationScheme?
-    /// Where a client of a container registry gets its token, if the challenge says so: `https://auth.example`.
+    /// The token server of a container registry, if the challenge names it: `https://auth.example`.
     package let tokenServer: String?
     /// Whether there is TLS to the parent; meaningless for a site.
     package let hasTLS: Bool
@@ -47,11 +47,10 @@ package struct UnansweredRequest: Sendable {
     }
 }
 
-// MARK: From the cause to what helps
+// MARK: From the cause to the remedy
 
 extension Policy {
-    /// What helps against `refusal`, best first; empty if nothing does. Everything that tells a person what to do
-    /// derives it here.
+    /// The remedies for `refusal`, best first; may be empty. All advice to a person is derived here.
     package func remedies(for refusal: Refusal, of request: UnansweredRequest) -> [Remedy] {
         let line = request.rule?.location
         func change(_ change: Remedy.LineChange) -> [Remedy] { line.map { [.changeLine(change, line: $0)] } ?? [] }
@@ -88,7 +87,7 @@ extension Policy {
         }
     }
 
-    /// What helps after a server has rejected the credential or identity of that name.
+    /// The remedies after a server has rejected the credential or identity of that name.
     package func remedies(afterRejectionOf name: String, in space: AuthenticationSpace) -> [Remedy] {
         space.scheme == .certificate ? [.inspectIdentity(name: name)] : replacing(name, space.scheme)
     }
@@ -142,7 +141,7 @@ extension Policy {
 }
 
 extension Remedy {
-    /// What helps if a server's certificate does not verify.
+    /// The remedy if a server's certificate does not verify.
     package init?(_ trust: ServerTrust, at origin: Origin) {
         if trust.missingIssuer != nil {
             self = .addTrustAnchor

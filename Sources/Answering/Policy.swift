@@ -93,7 +93,7 @@ package final class Policy: Sendable {
         return self.credential(named: credential.name)?.reference == credential
     }
 
-    /// The password, token or principal of that name; nil also if the vault is closed.
+    /// The password, token or principal of that name; also nil if the vault is closed.
     package func credential(named name: String) -> EnrolledCredential? {
         guard case .open(let credentials, let tokens, _) = enrolled else { return nil }
         return credentials[name].map { .password($0) } ?? tokens[name].map { .token($0) }

@@ -7,7 +7,7 @@ import CountersignCookies
 extension RequestCause {
     /// Whether a request may use a credential of the person.
     package enum Verdict: Equatable, Sendable {
-        /// The person, a page of the site itself, or a client that is no browser.
+        /// The person, a page of the site itself, or a client that is not a browser.
         case own
         /// A page of another origin leads the browser to the site, with a safe method and at the top level of a window.
         case navigation(from: PageOrigin?, isSameSite: Bool)
@@ -59,7 +59,7 @@ extension RequestCause {
             // Chromium also sends `none` for loads by a page's speculation rules, with the page as the referrer.
             if isEarly { return referrer.name == own ? .own : refused(.prefetch) }
             if isFrame { return refused(.contradiction) }
-            // An extension of the browser may name itself, and a form that the browser sends again names nobody.
+            // An extension of the browser may name itself, and a form that the browser sends again names no page.
             guard let page, page.origin != nil else { return .own }
             return origin == .unnamed && isTopLevelNavigation
                 ? .navigation(from: page, isSameSite: false) : refused(.contradiction)
@@ -102,7 +102,8 @@ extension RequestCause {
         case .opaque: return .refused(Refusal(cause: .page, page: nil))
         case .unnamed:
             guard isBrowser else { return .own }
-            // Over http, a page cannot be told from one in a frame. Without this, a browser could not open the site.
+            // Over http, a page cannot be distinguished from one in a frame. Without this, a browser could not open the
+            // site.
             if own.origin?.scheme == .http, isSafe, upgradesInsecure, !isWebSocket { return .own }
             return .refused(Refusal(cause: .silentBrowser, page: nil))
         }
@@ -121,7 +122,7 @@ extension RequestCause {
     }
 
     /// Whether the identity broker may sign the person in: the request loads a page or a frame with a safe method, and
-    /// is not caused by a page of another origin that has it in a frame. Scripts cannot say that of another request,
+    /// is not caused by a page of another origin that has it in a frame. Scripts cannot forge that for another request,
     /// because they cannot set these fields. A browser that does not send them gets nothing.
     package func permitsBroker(_ verdict: Verdict, _ crossSite: [PageOrigin]) -> Bool {
         guard mode == "navigate", isSafe, !isEarly, !isWebSocket else { return false }

@@ -2,14 +2,14 @@
 
 import CountersignAddresses
 
-/// What makes a client send a request, as far as its fields tell (Fetch Metadata Request Headers, W3C).
+/// The cause of a request, by its fields (Fetch Metadata Request Headers, W3C).
 ///
 /// A credential is ambient authority: the person has it, not the page that a browser shows. So a page of another
 /// origin gets only the access that the browser alone would give it. The proxy cannot see the page, nor whether a
 /// request of a page is one without credentials, so it is stricter than a browser: of the requests that pages of other
 /// origins cause, only navigations get a credential, unless the site's line or the list of sites names the page.
 package struct RequestCause: Equatable, Sendable {
-    /// The fields that tell. The raw values are their names in lower case.
+    /// The fields that show the cause. The raw values are their names in lower case.
     package enum Field: String, CaseIterable, Sendable {
         case site = "sec-fetch-site"
         case mode = "sec-fetch-mode"
@@ -37,7 +37,7 @@ package struct RequestCause: Equatable, Sendable {
     /// The page that a field names.
     enum Page: Equatable {
         case unnamed
-        /// `null`, or a text that is no origin.
+        /// `null`, or a text that is not an origin.
         case opaque
         case named(PageOrigin)
 
@@ -94,7 +94,7 @@ package struct RequestCause: Equatable, Sendable {
         isEarly =
             !values(.purpose).isEmpty
             || values(.formerPurpose).contains { $0.lowercased().contains("prefetch") }
-        // PowerShell is no browser, but says so (Invoke-WebRequest).
+        // PowerShell is not a browser, but claims to be one (Invoke-WebRequest).
         isBrowser = values(.userAgent).contains { $0.hasPrefix("Mozilla/") && !$0.contains("PowerShell/") }
         upgradesInsecure = values(.upgradesInsecure) == ["1"]
         self.isAmbiguous = isAmbiguous

@@ -3,8 +3,8 @@
 import CountersignAddresses
 import CountersignChallenges
 
-/// Asks a person for the scopes that an access token lacks (`insufficient_scope`, RFC 6750 §3.1), while the response
-/// that says so goes to the client.
+/// Asks a person for the scopes that an access token lacks (`insufficient_scope`, RFC 6750 §3.1), while the client gets
+/// the response that reports the lack.
 package struct ScopeAsker: Sendable {
     package struct Lack: Sendable {
         package let origin: Origin

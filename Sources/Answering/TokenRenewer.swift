@@ -4,7 +4,7 @@ import CountersignChallenges
 
 /// Renews the access tokens of sign-ins.
 package struct TokenRenewer: Sendable {
-    /// Why a token is to be renewed.
+    /// The reason for a renewal.
     package enum Reason: Sendable {
         /// It has expired.
         case expired

@@ -82,7 +82,7 @@ package struct BrokerError: CodedError {
 
     static let unknownObject = "org.freedesktop.DBus.Error.UnknownObject"
 
-    /// The error that a D-Bus error reply stands for.
+    /// The error for a D-Bus error reply.
     init(named name: String, _ message: String?, in method: BrokerCall.Method) {
         let bus = "org.freedesktop.DBus.Error."
         switch name {

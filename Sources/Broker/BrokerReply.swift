@@ -13,7 +13,7 @@ package struct BrokerAccount: Equatable, Sendable {
     package let homeAccountIdentifier: String?
     /// The person's name, for display.
     package let name: String?
-    /// What tells the account from others. The same user name can be in two tenants.
+    /// The identifier of the account. The same user name can exist in two tenants.
     package var subject: String { homeAccountIdentifier ?? username }
 
     /// `what` names the object in errors. Throws ``JSONError`` for an object without a user name.

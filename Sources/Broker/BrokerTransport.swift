@@ -14,7 +14,7 @@ package struct Broker: Sendable {
     private let transport: any BrokerTransport
     private let correlation: String
 
-    /// `random` is 16 random bytes, which tell this client's calls from others in the broker's log.
+    /// `random` is 16 random bytes, which distinguish this client's calls from others in the broker's log.
     package init(_ transport: any BrokerTransport, random: [UInt8]) {
         self.transport = transport
         correlation = Self.identifier(random)

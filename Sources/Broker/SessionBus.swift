@@ -86,7 +86,7 @@ private final class BusAttempt: Sendable {
     private static let calls = DispatchQueue(label: "countersign.broker", attributes: .concurrent)
     private static let deadlines = DispatchQueue(label: "countersign.broker.deadlines")
     private static let running = Atomic(0)
-    /// The most threads at a time. Without a limit, a bus that hangs would take all that the system has.
+    /// The most threads at a time. Without a limit, a bus that hangs would use up the system's threads.
     private static let threadLimit = 32
     /// How long to wait for a broker that the bus has just started and that does not have its object yet.
     private static let startLimit = Duration.seconds(5)
@@ -137,7 +137,7 @@ private final class BusAttempt: Sendable {
             return state.done
         }
         if let done { return done(outcome) }
-        // It came too late.
+        // The reply arrived too late.
         if case .success(var bytes) = outcome { bytes.wipe() }
     }
 

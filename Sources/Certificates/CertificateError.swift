@@ -9,7 +9,7 @@ package struct CertificateError: CodedError {
         case malformed
         /// Well formed, but not supported.
         case unsupported
-        /// The password does not open the file, or the file was altered: the two cannot be told apart.
+        /// The password does not open the file, or the file was altered: the two cannot be distinguished.
         case wrongPassword
         /// The file is encrypted, and no password was given.
         case passwordNeeded

@@ -2,8 +2,8 @@
 
 import CountersignAddresses
 
-/// An accepted answer, and what may be sent in its protection space before the next challenge. Immutable and shared:
-/// all requests into the space refer to one object.
+/// An accepted answer, and the answer that may be sent in its protection space before the next challenge. Immutable and
+/// shared: all requests into the space refer to one object.
 package final class AcceptedAnswer: Sendable, Equatable {
     package let offer: Offer
     package let space: AuthenticationSpace

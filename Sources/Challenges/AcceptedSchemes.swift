@@ -35,7 +35,7 @@ package struct AcceptedSchemes: Equatable, Sendable {
     /// forgotten.
     static let capacity = 2048
     private static let daySeconds: Int64 = 86_400
-    /// How long an origin is remembered that accepts nothing any more.
+    /// How long an origin is remembered after its last acceptance.
     private static let yearSeconds: Int64 = 400 * daySeconds
 
     package private(set) var entries: [Origin: Entry]

@@ -13,8 +13,8 @@ package struct AuthenticationError: CodedError {
         case unusableCredential
         /// The challenge asks for something that is not implemented, such as an unknown algorithm.
         case unsupportedChallenge
-        /// There is nothing that a token could be computed from, such as a Kerberos ticket, and nobody has rejected
-        /// anything. A weaker scheme may answer.
+        /// The input for a token is missing, such as a Kerberos ticket, and no server has rejected anything. A weaker
+        /// scheme may answer.
         case unavailable
         /// A token could not be computed or verified.
         case tokenFailed

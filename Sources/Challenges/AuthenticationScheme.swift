@@ -20,7 +20,7 @@ package enum AuthenticationScheme: String, CaseIterable, Sendable {
     /// The schemes that this build implements: all, strongest first.
     package static let supported = allCases
 
-    /// The schemes that a site's line permits if it does not say. PKeyAuth tells a server which device this is, so that
-    /// it must be named.
+    /// The schemes that a site's line permits without `answer=`. PKeyAuth identifies the device to a server, so the
+    /// line must name it.
     package static let usual = allCases.filter { $0 != .pkeyauth }
 }

@@ -84,8 +84,7 @@ package protocol Authenticator: AnyObject, Sendable {
     /// is not asked.
     func permitKey(of credential: CredentialReference, in space: AuthenticationSpace) -> Breaker.Key?
 
-    /// What finds out whether there is another credential now than the one that the breaker refuses; nil if only a
-    /// person can change it.
+    /// The check whether the credential has changed since the breaker refused it; nil if only a person can change it.
     func secondLook(for credential: CredentialReference) -> SecondLook?
 
     /// The reason that the scheme cannot carry the credential, or nil.
@@ -102,8 +101,8 @@ package protocol Authenticator: AnyObject, Sendable {
         _ credential: EnrolledCredential, _ context: RequestContext
     ) throws(AuthenticationError) -> any TokenDialogue
 
-    /// Whether one of `challenges`, which came although the request carried our answer to `answered`, is about that
-    /// answer: it is for the same space.
+    /// Whether one of `challenges`, the response to a request with our answer to `answered`, is about that answer: it
+    /// is for the same space.
     func isAsked(again answered: Challenge, by challenges: [Challenge]) -> Bool
 
     /// Interprets a challenge to a request that carried our answer.
@@ -116,7 +115,8 @@ package protocol Authenticator: AnyObject, Sendable {
     /// Examines a response that is not a challenge. Called only if ``verifiesAcceptance(ofStatus:hasInformation:)``.
     func acceptance(_ response: AcceptingResponse) -> AcceptanceVerdict
 
-    /// Returns what may be sent in the same space before the next challenge, after `answer` has been accepted.
+    /// Returns the answer that may be sent in the same space before the next challenge, after `answer` has been
+    /// accepted.
     func preemption(after answer: Answer) -> Preemption
 }
 
@@ -128,7 +128,7 @@ package enum Reply: Sendable {
     case dialogue
 }
 
-/// A challenge that came back although the request carried our answer.
+/// A challenge in response to a request with our answer.
 package struct RepeatedChallenge: Sendable {
     /// All challenges of the response.
     package let challenges: [Challenge]
@@ -169,8 +169,8 @@ package enum ChallengeVerdict: Sendable {
     case insufficient(Refusal)
     /// The credential may be right, but the answer is out of date (RFC 7616 §3.3). The renewed answer is sent once.
     case stale(Answer)
-    /// The server asks for another answer than the one that was sent. That is made with the same credential, and sent
-    /// once. `isStale`: the server says that the credential is right (RFC 7616 §3.3).
+    /// The server asks for a different answer. It is made with the same credential, and sent once. `isStale`: the
+    /// server says that the credential is right (RFC 7616 §3.3).
     case asksAnew(isStale: Bool)
     /// The dialogue continues with the server's token.
     case nextToken([UInt8])
@@ -219,8 +219,8 @@ extension AcceptingResponse {
 /// The result of examining a response that is not a challenge.
 package enum AcceptanceVerdict: Sendable {
     case accepted
-    /// Accepted, but the server's proof is incomplete or cannot be read, for the given reason. No server has to prove
-    /// anything, so it is as if there were no proof.
+    /// Accepted, but the server's proof is incomplete or cannot be read, for the given reason. Servers need not prove
+    /// anything, so this counts as no proof.
     case unproved(String)
     /// The dialogue must verify the server's last token.
     case finalToken([UInt8])

@@ -29,7 +29,7 @@ package final class AuthorizationField: Sendable {
         credentials = Secret(count: parameterBytes, isBrief: true, fill: write)
     }
 
-    /// The value of the parameter with this name, ignoring case; nil also if the field has a token68.
+    /// The value of the parameter with this name, ignoring case; also nil if the field has a token68.
     package func parameter(_ name: String) -> String? { parsed?.parameter(name) }
 
     /// The scheme and the parameters. Credentials have the syntax of a challenge (RFC 9110 §11.4).

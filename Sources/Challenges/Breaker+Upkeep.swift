@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What changes the records apart from attempts: other processes, the passage of time, and the user.
+/// Changes of the records apart from attempts: by other processes, the passage of time, and the user.
 extension Breaker {
     /// Removes records without failures that have not changed since the first time, and rejections from before the
     /// second.
@@ -15,7 +15,7 @@ extension Breaker {
         }
     }
 
-    /// Takes over what `known` has seen to be proven, unless something casts doubt on it.
+    /// Takes over the proofs of `known`, unless something casts doubt on them.
     package mutating func confirm(as known: Breaker) {
         for (account, record) in known.accounts where record.provenAt != nil {
             guard let new = accounts[account], new.begunInDoubt <= record.begunInDoubt else { continue }

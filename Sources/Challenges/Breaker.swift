@@ -9,8 +9,8 @@
 //      home. Other requests wait for a verdict. A space that has never accepted the account is tried by one request at
 //      a time. No request repeats an attempt with a password.
 //   3. An attempt that has taken more than 20 seconds has most probably been accepted, and is only slow. All of these
-//      hold up others like one attempt, and nobody if there is no other one. In a space that has never accepted the
-//      account, it takes ten minutes until it no longer holds up the attempts in such spaces.
+//      together hold up others like one attempt, and only if there is another one. In a space that has never accepted
+//      the account, it takes ten minutes until it no longer holds up the attempts in such spaces.
 //   4. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
 //      After two such rejections, the account is used nowhere. But if the space has accepted the account, and neither
 //      this request before nor says that the account itself is wrong, the request may need a permission that the
@@ -21,8 +21,8 @@
 //   6. Every answer that is not accepted counts until the account is proven by an attempt that began later, but for a
 //      day at most: rule 4 or 5, and also if the origin's verdict is unknown, because the client gave up, a time limit
 //      passed, or the process ended. Freely sent answers count as one, because they were sent together. So does an
-//      attempt of more than 20 seconds that began before the latest answer that counts. A challenge to an answer that
-//      nobody asked for counts if nothing else does: the next answer, to that challenge, decides.
+//      attempt of more than 20 seconds that began before the latest answer that counts. A challenge to an unasked
+//      answer counts if nothing else does: the next answer, to that challenge, decides.
 //   7. After two that count, the next attempt waits for half an hour, the following ones for an hour, two hours, and
 //      then four. Each space counts for itself, too, because another site may have a directory of its own; there, a
 //      request that the space has accepted before may be tried in between, unless its latest answer counts.
@@ -30,7 +30,7 @@
 //      (`AcceptedSchemes`).
 //   9. Only another user name or password, or the user, lifts a rejection by a challenge. The user permits one attempt
 //      in all: unless it is accepted, the next one waits. If a rejection preceded, the next one counts as the second.
-//  10. Nobody's account is locked because of a token or a ticket. Rules 1 and 2 permit free use of those wherever they
+//  10. No server locks an account because of a token or a ticket. Rules 1 and 2 permit free use of those wherever they
 //      have been accepted.
 
 /// Prevents a wrong password from locking its account. Pure: the caller provides the time, and shares the records with
@@ -88,7 +88,7 @@ package struct Breaker: Equatable, Sendable {
         case invalid
         /// The answer was sent, and the origin ended the connection without a response.
         case unanswered
-        /// The answer was sent, and nobody waited for the response: the client gave up, or a time limit passed.
+        /// The answer was sent, but the exchange ended before the response: the client gave up, or a time limit passed.
         case unknown
         /// The answer was not sent, because the origin offers only weaker schemes than it has accepted before.
         case withheld
@@ -104,7 +104,7 @@ package struct Breaker: Equatable, Sendable {
         case rejected(Rejection.Cause, everywhere: Bool)
         /// The origin did not answer, which may happen once.
         case unanswered
-        /// The origin did not answer, or nobody waited for it, and there is no further attempt for so long.
+        /// The origin did not answer, or the exchange did not wait for it. There is no further attempt for so long.
         case paused(seconds: Int64)
         /// The space has accepted the account before, and does not for this request: the response is handed back.
         case handedBack
@@ -122,7 +122,7 @@ package struct Breaker: Equatable, Sendable {
     static let daySeconds: Int64 = 86_400
     /// How long an attempt in a space that has never accepted the account holds up others in such spaces.
     static let patienceSeconds: Int64 = 600
-    /// How long any attempt holds up others by itself: less than the time that a client waits.
+    /// How long a single attempt holds up others: less than the time that a client waits.
     static let promptSeconds: Int64 = 20
     /// How many accepted requests of a space are stored.
     static let acceptedRequests = 16
@@ -237,7 +237,7 @@ package struct Breaker: Equatable, Sendable {
             key, "\(Self.name(key)) has not been accepted lately, and is not sent for \(Self.duration(pause))")
     }
 
-    /// The name for which a person permits an attempt. All tickets of a user have the same, which nobody can type.
+    /// The name for which a person permits an attempt. All tickets of a user have the same, which cannot be entered.
     package static func retriedName(_ key: Key) -> String? { key.credential.isTicket ? nil : key.credential.name }
 
     /// At least a minute.

@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 extension Breaker {
-    /// A user name and password, as far as the breaker distinguishes them.
+    /// A user name and password, in the breaker's distinction.
     package enum Account: Hashable, Sendable {
         case tag(CredentialTag)
         /// A version of a credential without a tag. It is known to this process only.
@@ -21,7 +21,7 @@ extension Breaker {
         package let space: AuthenticationSpace
         package let credential: CredentialReference
         /// The attempt that the board has permitted; ``free`` if none was needed, and nil for the one of the same
-        /// request. It is no part of the key's value.
+        /// request. It is not part of the key's value.
         package var attempt: UInt64?
 
         /// The use of an account that needed no permission.

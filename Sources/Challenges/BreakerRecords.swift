@@ -13,7 +13,7 @@ extension Breaker {
         /// Seconds since 1970.
         package let at: Int64
         package let cause: Cause
-        /// 1 for a challenge; for silence, how many answers the origin received in vain.
+        /// 1 for a challenge; for silence, the number of answers without a response.
         package let count: Int
 
         package init(at: Int64, cause: Cause, count: Int) {
@@ -22,7 +22,7 @@ extension Breaker {
             self.count = count
         }
 
-        /// When it ends by itself. Silence counts for a limited time: the origin may have had an outage.
+        /// When it expires. Silence counts for a limited time: the origin may have had an outage.
         package var end: Int64? { cause == .challenge ? nil : at + Breaker.daySeconds }
 
         package func isInForce(at now: Int64) -> Bool { end.map { now < $0 } ?? true }
@@ -155,7 +155,7 @@ extension Breaker {
         package var unaccepted = UnacceptedAnswers()
         /// How many attempts have begun.
         package var begun: UInt64 = 0
-        /// How many of them had begun when an answer was last known not to be accepted. They prove nothing any more.
+        /// How many of them had begun when an answer was last known not to be accepted. Those no longer prove anything.
         package var begunInDoubt: UInt64 = 0
         /// When it was proven last, by this process; nil if never, or if something has cast doubt on it since. Other
         /// processes do not rely on it, so that each of their first answers is an attempt.

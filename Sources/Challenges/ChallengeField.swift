@@ -9,7 +9,7 @@ package struct ChallengeField: Hashable, Sendable {
         self.octets = Array(octets)
     }
 
-    /// A value that somebody else has decoded. Its octets are those of UTF-8.
+    /// A value that the caller has decoded. Its octets are those of UTF-8.
     package init(_ text: String) {
         self.init(octets: text.utf8)
     }

@@ -13,13 +13,13 @@
 ///   was meant as an escape: `"C:\data\"`
 /// - a parameter that repeats its value
 ///
-/// A single quotation mark is an ordinary character. A challenge with two values of a parameter is left out. If a list
+/// A single quotation mark is an ordinary character. A challenge with two values of a parameter is ignored. If a list
 /// continues in the next field line, that line must begin with a scheme.
 package enum ChallengeParser {
     /// The maximum total length of all fields of one response, in bytes.
     package static let maximumBytes = 16 * 1024
 
-    /// What could be read of one field line.
+    /// The readable part of one field line.
     package struct Reading: Sendable {
         package let challenges: [Challenge]
         /// The first place that the grammar permits in no way, or that others may read differently; nil if there is
@@ -169,7 +169,7 @@ private struct FieldReader {
         while let byte = next, isSkipped(byte) { index += 1 }
     }
 
-    /// Skips what separates parameters. Returns whether a challenge may follow.
+    /// Skips separators of parameters. Returns whether a challenge may follow.
     private mutating func skipSeparators() -> Bool {
         let start = index
         skip { $0.isSpace || $0 == .comma || $0 == .semicolon }

@@ -55,7 +55,7 @@ package enum ChallengeSource: Hashable, Sendable, CaseIterable {
     }
 
     /// Whether a response with this status, which does not challenge, says that the answer was accepted. A gateway in
-    /// front of an origin may have made a 502 to 504 by itself (RFC 9110 §15.6.3 to §15.6.5). A proxy that has
+    /// front of an origin may itself have generated a 502 to 504 (RFC 9110 §15.6.3 to §15.6.5). A proxy that has
     /// challenged examines the answer first.
     package func acceptsAnswer(status: Int) -> Bool { !(502...504).contains(status) || self == .parentProxy }
 

@@ -58,7 +58,7 @@ package struct PasswordCredential: Equatable, Sendable {
     package let source: CredentialSource
     /// As in ``CredentialReference``.
     package let tag: CredentialTag?
-    /// What schemes have computed from the password.
+    /// The secrets that schemes have derived from the password.
     let derived: DerivedSecrets
 
     package init(name: String, user: String, password: Secret, source: CredentialSource, tag: CredentialTag? = nil) {
@@ -186,7 +186,7 @@ extension EnrolledCredential {
         }
     }
 
-    /// Which kind it is instead of the one that a scheme needs, for display.
+    /// The actual kind, if a scheme needs another one, for display.
     package var isNot: String {
         switch self {
         case .password: "a user name and password, not a token"

@@ -39,7 +39,7 @@ extension ExchangeMachine {
         }
         let untried = usable.drop { $0.space(at: context.origin) == failedSpace }
         let hasFailed = untried.count < usable.count
-        // What failed before the challenge may not be offered here.
+        // The schemes that failed before may not be offered by this challenge.
         if !hasFailed { localFailures = [] }
         guard let strongest = untried.first, !(hasFailed && failureBarsWeaker) else {
             checks.challenge = isOffered(first)

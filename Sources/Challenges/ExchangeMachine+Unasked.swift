@@ -47,12 +47,12 @@ extension ExchangeMachine {
             guard offer.authenticator.isAsked(again: offer.challenge, by: challenges) else {
                 let isAskedClearly = challenges.contains { $0.isOf(offer.authenticator.schemeName) && !$0.isCut }
                 if !isAskedClearly, fields.contains(where: { ChallengeParser.read($0).fault != nil }) {
-                    // What cannot be read may be about the answer.
+                    // An unreadable challenge may be about the answer.
                     return rejected(accepted.space, accepted.credential)
                 }
                 return challengedInstead(of: offer, by: challenges)
             }
-            // The renewed answer is one to the challenge that came before.
+            // The renewed answer is one to the previous challenge.
             switch verdict(on: challenges, offer, answer, expectsToken: false, isUnasked: !hasRenewed) {
             case .rejected, .nextToken: return rejected(accepted.space, accepted.credential)
             case .invalid: return invalid(accepted.space, accepted.credential)
@@ -116,7 +116,7 @@ extension ExchangeMachine {
         }
     }
 
-    // MARK: What may be sent the next time
+    // MARK: The next answer before a challenge
 
     /// The answer that may be sent before a challenge once `answer` was accepted. A server that refused the first
     /// answer sent before a challenge wants to challenge every request. So no answer is sent before a challenge until

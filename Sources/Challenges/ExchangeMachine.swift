@@ -206,7 +206,8 @@ package struct ExchangeMachine: Sendable {
     /// handed back.
     package mutating func replayImpossible(reason: Refusal) -> Action { take(.replayImpossible(reason: reason)) }
 
-    /// As in ``RequestContext``. Most responses are no errors, and the context is large: it is not touched for them.
+    /// As in ``RequestContext``. Most responses are not errors, and the context is large, so it is not accessed for
+    /// them.
     @inline(__always)
     private func mayChallenge(withStatus status: Int) -> Bool {
         status >= 400 && context.mayChallenge(withStatus: status)

@@ -4,7 +4,7 @@ import CountersignCryptography
 
 /// A Kerberos principal, with the password or the keys that obtain its tickets. Neither is sent to a site.
 package struct PrincipalCredential: Equatable, Sendable {
-    /// What proves the identity to the KDC.
+    /// The proof of the identity for the KDC.
     package enum Proof: Equatable, Sendable {
         case password(Secret)
         /// The principal's keys from a keytab, as `KeytabKeys` encodes them.

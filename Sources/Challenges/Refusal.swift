@@ -75,10 +75,10 @@ package struct Refusal: Sendable {
     private let content: Content
 
     /// `text` is a short sentence without a full stop and without a secret. If ``Cause/isSaidWithRemedy``, the sentence
-    /// also says what helps.
+    /// also contains the remedy.
     package init(_ cause: Cause, _ text: String) { content = Content(cause, text, nil) }
 
-    /// The same with what helps behind `text`.
+    /// The same with the remedy after `text`.
     package init(_ cause: Cause, _ text: String, _ remedy: Remedy, of verb: String = "") {
         content = Content(cause, "\(text); \(verb)\(remedy.sentence)", text)
     }
@@ -90,7 +90,7 @@ package struct Refusal: Sendable {
 
     package var cause: Cause { content.cause }
     package var text: String { content.text }
-    /// ``text`` without what helps, if it ends with that; otherwise nil.
+    /// ``text`` without the remedy, if it ends with one; otherwise nil.
     package var bareText: String? { content.bareText }
 
     /// The scopes that the server requires and the token does not have. Nil if they are not the cause.
@@ -118,7 +118,7 @@ package struct Refusal: Sendable {
 }
 
 extension Refusal.Cause {
-    /// Whether the sentences of refusals with this cause say what helps, everywhere they are shown.
+    /// Whether the sentences of refusals with this cause contain the remedy, everywhere they are shown.
     package var isSaidWithRemedy: Bool {
         switch self {
         case .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true

@@ -35,7 +35,7 @@ package enum Remedy: Hashable, Sendable {
     case changeLine(LineChange, line: String)
     /// The scheme is answered over https only, and the host may have that, too.
     case useHTTPS(host: String)
-    /// Store the credential of that name. `replaces`: another secret than the one that is stored.
+    /// Store the credential of that name. `replaces`: in place of the stored secret.
     case setCredential(name: String, Contents, replaces: Bool)
     /// Permit an attempt with the credential of that name; nil for those that are blocked, Kerberos tickets among them.
     case permitRetry(name: String?)

@@ -21,8 +21,8 @@ package struct RequestContext: Sendable {
     package var isPlaintextParent = false
     /// Whether the client sent an authorization field of its own. If so, nothing of ours is sent.
     package var clientAuthorizes: Bool
-    /// Why nothing is sent because of what causes the request, such as a page of another origin; nil if nothing speaks
-    /// against it.
+    /// Why nothing is sent because of the cause of the request, such as a page of another origin; nil without an
+    /// objection.
     package var foreignCause: Refusal?
     /// Whether the origin's certificate was verified, or the site is http. False if the caller continued although
     /// verification failed.
@@ -130,7 +130,7 @@ package struct RequestContext: Sendable {
         }
     }
 
-    /// ``accepted``, if the site's line still permits it, and it is not for another parent on the way.
+    /// ``accepted``, if the site's line still permits it, and it is not for another parent on the route.
     var usableAnswer: AcceptedAnswer? {
         guard let accepted, accepted.space.origin == origin, plaintextRefusal == nil,
             permitted.contains(accepted.space.scheme), transportRefusal(of: accepted.offer.authenticator) == nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What to do about the revocation status of a server's certificate: the option `revocation=` of a site.
+/// The treatment of the revocation status of a server's certificate: the option `revocation=` of a site.
 package enum RevocationCheck: String, CaseIterable, Sendable {
     /// Asks. If the status cannot be learned, continues.
     case soft

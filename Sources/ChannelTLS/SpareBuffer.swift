@@ -59,7 +59,7 @@ package final class SpareBuffer {
     package func take(room bytes: Int) -> ByteBuffer {
         let bytes = max(bytes, 2048)
         guard var spare = takeSpare(for: bytes) else { return ByteBufferAllocator().buffer(capacity: bytes) }
-        // If somebody still holds the old contents, the buffer gets new memory: as much as before, which is faster, or
+        // If the old contents are still in use, the buffer gets new memory: as much as before, which is faster, or
         // `bytes`.
         if spare.capacity <= 2 * bytes { spare.bytes.clear() } else { spare.bytes.clear(minimumCapacity: bytes) }
         return spare.bytes

@@ -2,9 +2,9 @@
 
 import CountersignCryptography
 
-/// The cause of a request, as far as its cookies depend on it (RFC 6265bis §5.2).
+/// The cause of a request, on which its cookies depend (RFC 6265bis §5.2).
 package enum CookieCause: Equatable, Sendable {
-    /// The person, a page of the same site, or a client that is no browser.
+    /// The person, a page of the same site, or a client that is not a browser.
     case sameSite
     /// A page of another site. `isSafeNavigation`: it leads the browser to the site, with GET or HEAD.
     case crossSite(isSafeNavigation: Bool)

@@ -16,7 +16,7 @@ package struct SetCookieReader {
     private let host: String
     /// The names of the cookies that belong to a session; nil for all.
     private let names: [String]?
-    /// Whether a domain is one under which anybody can register names.
+    /// Whether a domain is one under which anyone can register names.
     private let isPublicSuffix: (String) -> Bool
     /// Seconds since 1970.
     private let now: Int64
@@ -81,8 +81,8 @@ package struct SetCookieReader {
         return names.first { $0.utf8.elementsEqual(written) }
     }
 
-    /// What tells the cookie of one Set-Cookie from others, whether or not a browser would keep it. The domain of a
-    /// cookie for the host only is empty.
+    /// The identity of the cookie of one Set-Cookie, whether or not a browser would keep it. The domain of a cookie for
+    /// the host only is empty.
     static func identity(
         _ field: ArraySlice<UInt8>, requestPath path: some Collection<UInt8>
     ) -> Cookie.Identity {
@@ -118,7 +118,7 @@ package struct SetCookieReader {
             let value = SetCookieReader.trimmed(attribute[equals...].dropFirst())
             switch String(decoding: SetCookieReader.trimmed(attribute[..<equals]), as: UTF8.self).lowercased() {
             case "domain":
-                // An empty one is ignored, as if it were not there.
+                // An empty one counts as missing.
                 let text = value.first == UInt8(ascii: ".") ? value.dropFirst() : value
                 domain = text.isEmpty ? domain : String(decoding: text, as: UTF8.self).lowercased()
             case "path":

@@ -2,7 +2,7 @@
 
 /// The cookies by which one host recognises a person, for all clients of a group.
 package struct SharedSession: Equatable, Sendable {
-    /// What identifies a session.
+    /// The identity of a session.
     package struct Key: Hashable, Comparable, Sendable {
         package let group: String
         /// Canonical, as `SitePolicy.HostName` writes it; an IPv6 address without brackets.

@@ -16,7 +16,8 @@ public struct FakeBrowser: UserAgent {
     /// True: redirects to other URIs than `http` on the loopback interface are reported and not followed.
     public func notices(redirectURI: String) -> Bool { true }
 
-    /// Follows at most ten redirects. Throws ``FakeBrowserError`` if the provider shows a page, which nobody sees.
+    /// Follows at most ten redirects. Throws ``FakeBrowserError`` if the provider shows a page, because there is no
+    /// person to see it.
     public func show(_ page: SignInPage) async throws {
         var url = page.url
         var isBack = false

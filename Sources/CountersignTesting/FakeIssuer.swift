@@ -115,14 +115,14 @@ public final class FakeIssuer: Sendable {
 
     // MARK: Failures
 
-    /// Makes an endpoint fail from the next request on; nil lets it work again.
+    /// Makes an endpoint fail from the next request on; nil makes it work again.
     public func fail(_ endpoint: Endpoint, with failure: Failure?) {
         state.content.withLock { $0.failures[endpoint] = failure }
     }
 
     // MARK: History
 
-    /// The requests in the order in which they came, such as `POST /token`.
+    /// The requests in the order of arrival, such as `POST /token`.
     public var requests: [String] { state.content.withLock { $0.requests } }
 
     /// Whether `token` is an access token that was issued, has not expired and was not revoked, with all of `scopes`.

@@ -24,7 +24,7 @@ public final class TemporaryHome: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    /// Lists a fake site, trusts its certification authority, and enrols what answers it: the password of
+    /// Lists a fake site, trusts its certification authority, and enrols the credential for it: the password of
     /// ``FakeOrigin``, or its client identity.
     public func add(_ origin: FakeOrigin, answering methods: String = "basic,ntlm,certificate") async throws {
         try await manager.addSite("\(origin.url.absoluteString) answer=\(methods)")

@@ -12,7 +12,7 @@ import NIOCore
 ///
 /// Its task's queue starts and stops it, and calls to the client are made there, as Foundation's own protocols do.
 /// URLSession on Linux finds out which task a call belongs to, and whether that has ended, on this queue only: from
-/// another thread, it completes a task twice, or looks for one that it has forgotten.
+/// another thread, it completes a task twice, or searches for one that it no longer knows.
 final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
     private var queue: DispatchQueue?
     private var hasBegun = false
@@ -99,8 +99,8 @@ final class ProxiedLoading<Number: RouteNumber>: URLProtocol {
         send(message, along: route, inPieces: inPieces, by: .now() + route.settings.patience, redirects: 0)
     }
 
-    /// Also called for a suspension, which ``deliver(_:)`` sees by itself: while URLSession looks into its cache, this
-    /// call may come after ``startLoading()`` for the resumption that has followed.
+    /// Also called for a suspension, which ``deliver(_:)`` detects itself: while URLSession checks its cache, this call
+    /// may come after ``startLoading()`` for the next resumption.
     override func stopLoading() {
         if let task, [.suspended, .running].contains(task.state) { return }
         hasEnded = true

@@ -7,8 +7,8 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What a `URLProtocol` has to know about its task and URLSession on Linux does not reveal: its queue, the body of an
-/// upload, and whether the task reports to a delegate.
+/// The facts about its task that a `URLProtocol` needs and URLSession on Linux does not reveal: its queue, the body of
+/// an upload, and whether the task reports to a delegate.
 ///
 /// All are read by reflection. If a version of Foundation stores them differently, tasks or uploads fail with a reason,
 /// and delegates receive a response in one piece. Must be called when the task starts to load, on its queue.

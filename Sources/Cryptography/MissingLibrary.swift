@@ -13,6 +13,6 @@ package struct MissingLibrary: Equatable, Sendable {
     package static let gssapi = MissingLibrary(name: "libgssapi_krb5.so.2", package: "libgssapi-krb5-2")
 
     package var detail: String { "\(name) cannot be loaded" }
-    /// What helps.
+    /// The remedy.
     package var hint: String { "install the package \(package)" }
 }

@@ -57,8 +57,8 @@ package enum PrintableText {
         }.joined()
     }
 
-    /// On one line: each run of white space is one space, and characters that are not visible are left out, with those
-    /// that no font has. A longer text is cut at `limit` characters.
+    /// On one line: each run of white space is one space, and invisible characters are removed, with those that no font
+    /// has. A longer text is cut at `limit` characters.
     package static func line(_ text: String, limit: Int) -> String {
         var line = String.UnicodeScalarView()
         var isSpace = true

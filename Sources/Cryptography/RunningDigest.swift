@@ -26,14 +26,14 @@ package struct RunningDigest: ~Copyable, Sendable {
     package func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes { update($0) } }
 
     /// Writes the digest of all bytes since the last call to `output`, which has room for exactly its lower-case
-    /// hexadecimal digits. What follows belongs to the next digest.
+    /// hexadecimal digits. Later bytes belong to the next digest.
     package mutating func finish(digits output: UnsafeMutableRawBufferPointer) {
         precondition(output.count == 2 * digest.lengthBytes, "room for two digits for each byte")
         var length: UInt32 = 0
         let done = EVP_DigestFinal_ex(context, output.baseAddress, &length)
         precondition(done == 1, "a digest in memory cannot fail")
         Hex.expand(output)
-        // Keeps what OpenSSL has allocated, which costs more than the digest of a short text.
+        // Keeps OpenSSL's allocation, which costs more than the digest of a short text.
         precondition(EVP_DigestInit_ex(context, nil, nil) == 1, "a digest in memory cannot fail")
     }
 }

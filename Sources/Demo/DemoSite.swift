@@ -23,7 +23,7 @@ package struct DemoSite: Sendable {
     /// The site's certificate, against which NTLM's channel binding is verified.
     let leaf: Certificate
     let account: PasswordCredential
-    /// What an access token grants; nil if it is not valid now.
+    /// The grant of an access token; nil if it is not valid now.
     let grant: @Sendable (Secret) -> LocalIssuer.Grant?
 
     /// The site's line in the allowed-sites list; nil for the site that a profile lists.
@@ -59,7 +59,7 @@ package struct DemoCertificates: Sendable {
 
     static func host(_ kind: DemoSite.Kind) -> String { "\(kind.rawValue).demo.localhost" }
 
-    /// Creates the site of `kind` with its own certificate. `grant` says what an access token is good for.
+    /// Creates the site of `kind` with its own certificate. `grant` returns the grant of an access token.
     package func site(
         _ kind: DemoSite.Kind, account: PasswordCredential, at time: Int64,
         grant: @escaping @Sendable (Secret) -> LocalIssuer.Grant?

@@ -5,7 +5,7 @@ import CountersignCryptography
 /// Why a request of device management cannot be carried out. Never contains a token or a parameter's value.
 package struct DeviceManagementError: CodedError {
     package enum Code: Equatable, Sendable {
-        /// A special URL, or a header, is not what its form requires.
+        /// A special URL, or a header, does not have the required form.
         case malformed
         /// A page to load is not https, or not on the profile's hosts.
         case foreignPage

@@ -4,8 +4,8 @@ import CountersignCCurl
 import CountersignCryptography
 import Synchronization
 
-/// What libcurl reports of one running request. Used on one thread, except for the cancellation. Subclasses receive the
-/// response.
+/// The reports of libcurl about one running request. Used on one thread, except for the cancellation. Subclasses
+/// receive the response.
 class CurlReceiver {
     let tls: ServerTLS
     let cancellation: Cancellation

@@ -10,7 +10,7 @@ import CountersignRouting
 /// libcurl as the client of one EST server: one handle, which reuses its connection for several calls. Calls block, and
 /// only one may run at a time.
 ///
-/// https only, where ``ControlRoutes`` says; no redirects, `.netrc`, cookies or TLS session resumption. A token or
+/// https only, by the route of ``ControlRoutes``; no redirects, `.netrc`, cookies or TLS session resumption. A token or
 /// credential answers one 401 per call, with Bearer or Digest if it is offered and Basic otherwise; a second 401 ends
 /// the call.
 final class CurlSession {

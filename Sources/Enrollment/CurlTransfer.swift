@@ -60,8 +60,8 @@ final class CurlTransfer: CurlReceiver {
         }
     }
 
-    /// Whether a field offers Bearer, among other schemes or alone. Bearer in a quoted string is not told apart, which
-    /// only matters to the text of an error.
+    /// Whether a field offers Bearer, among other schemes or alone. Bearer in a quoted string counts, too, which only
+    /// matters to the text of an error.
     private static func offersBearer(_ value: String) -> Bool {
         value.split { $0 == "," || $0 == " " }.contains { $0.lowercased() == "bearer" }
     }

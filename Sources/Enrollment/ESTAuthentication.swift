@@ -8,7 +8,7 @@ import CountersignChallenges
 package struct ESTAuthentication: Sendable {
     /// The explicit trust anchors of issued certificates (RFC 7030 §4.1.3): self-signed CA certificates.
     package var anchors: [Certificate]
-    /// What verifies the server.
+    /// The anchors that verify the server.
     package var server: ESTServerAnchors
     /// CAs that must not occur in a server's chain even if an anchor vouches for them: the interception CA.
     package var refused: [Certificate]
@@ -34,7 +34,7 @@ package struct ESTAuthentication: Sendable {
 }
 
 extension ESTAuthentication {
-    /// What answers a challenge that offers Bearer, or not; nil if nothing does.
+    /// The credential for a challenge that offers Bearer, or not; nil without one.
     func answer(toBearer offersBearer: Bool) -> EnrollmentError.Object? {
         if offersBearer, token != nil { return .token }
         return credential == nil ? nil : .credential

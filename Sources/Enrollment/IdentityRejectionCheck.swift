@@ -65,7 +65,8 @@ enum IdentityRejectionCheck {
         return isOpen && flush(output, to: socket)
     }
 
-    /// Sends what OpenSSL wrote meanwhile: the response to a key update or to a post-handshake certificate request.
+    /// Sends the bytes that OpenSSL wrote meanwhile: the response to a key update or to a post-handshake certificate
+    /// request.
     private static func flush(_ memory: OpaquePointer, to socket: Int32) -> Bool {
         var start: UnsafeMutableRawPointer?
         let count = BIO_ctrl(memory, BIO_CTRL_INFO, 0, &start)

@@ -23,7 +23,7 @@ package struct WebExchange: Sendable {
     package var fields: [(name: String, value: Secret)] = []
     package var limit = Duration.seconds(30)
     package var responseBytes = 256 << 10
-    /// Whether nobody is harmed if others read the exchange or answer it, so that it may be plain http.
+    /// Whether it does no harm if others read or answer the exchange, so that it may be plain http.
     package var isPublic = false
     /// Whether the response may be compressed. `responseBytes` limits the decompressed size.
     package var acceptsCompression = false

@@ -3,8 +3,8 @@
 /// Fields that say which page causes a request, and which pages may read a response.
 extension FieldLines {
     /// Whether a browser, or a client that acts like one, may say here what causes the request: with Fetch Metadata,
-    /// `Origin`, `Referer`, or the name of a browser in `User-Agent`. One look at the length of each name, so that the
-    /// requests of other clients need no search for the fields.
+    /// `Origin`, `Referer`, or the name of a browser in `User-Agent`. Compares only the length of each name, so that
+    /// the requests of other clients need no search for the fields.
     package var mayNameCause: Bool {
         let span = bytes.span.bytes
         for line in lines where line.known == .other {

@@ -4,8 +4,8 @@
 /// fields, and writes a clean one for the parser: as tolerant towards origins as curl, Chromium and squid.
 ///
 /// It reads a line feed without carriage return (RFC 9112 §2.2), any HTTP/1.x, white space before a colon (§5.1),
-/// folded values (§5.2), control characters in values, and framing as ``FramingRepair`` says. It refuses what would
-/// leave a doubt: NUL, a carriage return alone, a name that is no token, a line without a colon, and a control
+/// folded values (§5.2), control characters in values, and framing as ``FramingRepair`` says. It refuses ambiguous
+/// heads: those with NUL, a carriage return alone, a name that is not a token, a line without a colon, or a control
 /// character in a framing field. A clean head never gets here.
 struct HeadRepair {
     private var clean: [UInt8] = []
@@ -73,7 +73,7 @@ struct HeadRepair {
         return nil
     }
 
-    /// The line at `start`; nil if its end is not there yet. Every reader that looks for the end of a head finds the
+    /// The line at `start`; nil if its end has not arrived yet. Every reader that looks for the end of a head finds the
     /// same lines, because a carriage return anywhere else is refused.
     private mutating func line(in head: RawSpan, from start: Int) throws(HTTP1Error) -> Line? {
         lineNumber += 1

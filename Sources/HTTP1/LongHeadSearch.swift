@@ -4,7 +4,7 @@
 /// the work would grow with the square of its length. Beyond 8 KiB, there is one only if another line has ended.
 package struct LongHeadSearch: Sendable {
     private static let shortBytes = 8 * 1024
-    /// The bytes of the head that have been searched in vain.
+    /// The bytes of the head that have been searched without success.
     private var searchedBytes = 0
 
     package init() {}

@@ -20,7 +20,7 @@ package struct ResponseHead: Sendable {
     /// repaired, its connection serves no other exchange.
     package let repair: HTTP1Error.Code?
     private let reasonRange: Range<Int>
-    /// What Content-Length and Transfer-Encoding say, unless ``hasFaultyFraming``.
+    /// The framing by Content-Length and Transfer-Encoding, unless ``hasFaultyFraming``.
     private let declared: BodyFraming?
     private let hasFaultyFraming: Bool
 
@@ -135,7 +135,7 @@ package struct ResponseHead: Sendable {
             declared = try BodyFraming.declared(by: fields, version: line.version, sentBy: .origin)
             hasFaultyFraming = false
         } catch {
-            // What could not be repaired is refused by `framing(answering:)`, unless it frames nothing.
+            // `framing(answering:)` refuses framing that could not be repaired, unless the response has no content.
             guard repair != nil else { throw error }
             declared = nil
             hasFaultyFraming = true

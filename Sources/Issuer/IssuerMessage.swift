@@ -60,7 +60,7 @@ package struct IssuerResponse: Sendable, Equatable {
         IssuerResponse(status: status, contentType: "text/html; charset=utf-8", body: Array(text.utf8))
     }
 
-    /// To `target` with more parameters in its query; nil values are left out.
+    /// To `target` with more parameters in its query; nil values are omitted.
     static func redirect(to target: String, _ parameters: [(String, String?)]) -> IssuerResponse {
         let pairs = parameters.compactMap { name, value in
             value.map { "\(name)=\(FormEncoding.encode(Array($0.utf8)))" }

@@ -3,7 +3,7 @@
 import CountersignCryptography
 import CountersignOAuth
 
-/// What an ``LocalIssuer`` knows and how it behaves.
+/// The data and the behaviour of a ``LocalIssuer``.
 package struct IssuerSettings: Sendable {
     /// A person who can sign in.
     package struct Account: Sendable, Equatable {

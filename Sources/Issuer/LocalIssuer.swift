@@ -126,7 +126,7 @@ struct IssuerMachine: Sendable {
         ])
     }
 
-    /// A new name that nobody can guess.
+    /// A new name that cannot be guessed.
     func newName() -> String { Base64URL.encode(random(24)) }
 
     func grant(of token: String, now: Int64) -> LocalIssuer.Grant? {

@@ -36,7 +36,7 @@ package struct JSONReader {
         throw unknown(member, closest: SpellingHint.closest(to: member.name, among: known))
     }
 
-    /// Where the value of a member is, or the object if there is no such member.
+    /// The position of a member's value, or of the object if there is no such member.
     package func position(of name: String) -> JSONPosition {
         members.first { $0.name.isExactly(name) }?.value.position ?? position
     }

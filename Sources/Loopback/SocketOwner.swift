@@ -33,7 +33,7 @@ package enum SocketOwner {
             port = UInt16(bigEndian: address.sin6_port)
         }
 
-        /// What `name`, which is `getsockname` or `getpeername`, says about a socket; nil if that is another family.
+        /// The result of `name`, which is `getsockname` or `getpeername`, for a socket; nil for another family.
         fileprivate init?(
             of descriptor: Int32,
             _ name: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
@@ -55,7 +55,7 @@ package enum SocketOwner {
     /// The process or the system has no descriptors left, so the look-up in the kernel is impossible.
     package struct NoDescriptors: Error {}
 
-    /// The owner of the other end of an accepted connection. Nil also if this process has no descriptors left.
+    /// The owner of the other end of an accepted connection. Also nil if this process has no descriptors left.
     package static func ofPeer(of descriptor: Int32) -> Owner? {
         guard let client = Endpoint(of: descriptor, { getpeername($0, $1, $2) }),
             let server = Endpoint(of: descriptor, { getsockname($0, $1, $2) })

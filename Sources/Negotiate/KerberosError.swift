@@ -141,8 +141,8 @@ extension KerberosError {
         }
     }
 
-    /// Whether it means that no ticket for the service is available here: nobody has rejected anything, and nothing on
-    /// this machine is faulty. Only then may another scheme answer instead.
+    /// Whether it means that no ticket for the service is available here: no server has rejected anything, and nothing
+    /// on this machine is faulty. Only then may another scheme answer instead.
     package var meansNoTicket: Bool {
         switch code {
         case .noLibrary, .noTicket, .ticketExpired, .unknownService, .unreachableKDC, .timedOut: true

@@ -33,7 +33,7 @@ package final class KerberosWorkers: Sendable {
 
     private struct State {
         var running: [ObjectIdentifier: Job] = [:]
-        /// In the order in which they came.
+        /// In the order of arrival.
         var waiting: [Job] = []
         var isWatching = false
 
@@ -112,7 +112,7 @@ package final class KerberosWorkers: Sendable {
 
     // MARK: Time
 
-    /// Looks for late steps, as long as there are any steps.
+    /// Checks for late steps, as long as there are any steps.
     private func watch() {
         let mustBegin = state.withLock { state in
             guard !state.isWatching, !state.running.isEmpty || !state.waiting.isEmpty else { return false }

@@ -8,7 +8,7 @@ import Glibc
 /// type, 4 bytes version, 2 bytes length, the key.
 package enum KeytabKeys {
     private static let headBytes = 10
-    /// Of all keys together; more are left out.
+    /// Of all keys together; further keys are ignored.
     private static let limitBytes = 16 << 10
 
     private struct Found {

@@ -44,7 +44,7 @@ package struct AuthorizationRequest: Sendable, Equatable {
             || wanted.usesPushedAuthorization && metadata.pushedAuthorizationEndpoint != nil
     }
 
-    /// Whether the person can be sent to ``url`` although the push was refused: the endpoint is not there, or not for
+    /// Whether the person can be sent to ``url`` although the push was refused: the endpoint does not exist, or not for
     /// this client, and the provider does not require it.
     func canDoWithoutPush(_ response: ProviderResponse) -> Bool {
         !metadata.requiresPushedAuthorization && [401, 403, 404, 405].contains(response.status)

@@ -20,10 +20,10 @@ package struct AuthorizationResponse: Sendable, Equatable {
     /// The longest message, in bytes.
     package static let maximumBytes = 32 * 1024
 
-    /// Checks `state` first, so that a message of somebody else has no effect; then that no parameter occurs twice
-    /// (§3.1), then `iss` (RFC 9207 §2.4), then `error`, then `code`.
+    /// Checks `state` first, so that a forged message has no effect; then that no parameter occurs twice (§3.1), then
+    /// `iss` (RFC 9207 §2.4), then `error`, then `code`.
     ///
-    /// Throws `wrongRedirect` for a URL that is not the redirect URI, and `stateMismatch`: both are no reason to stop
+    /// Throws `wrongRedirect` for a URL that is not the redirect URI, and `stateMismatch`: neither is a reason to stop
     /// waiting. Everything else ends the sign-in: `mixedUp`, `malformedResponse`, or the provider's error.
     package init(
         _ message: RedirectMessage, to redirect: RedirectURI, state: String, metadata: ProviderMetadata

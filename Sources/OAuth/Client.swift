@@ -25,8 +25,8 @@ package struct Client: Sendable, Equatable {
         self.authentication = authentication
     }
 
-    /// A client whose secret goes the way that the provider supports: `client_secret_basic` if it does not say (RFC
-    /// 8414 §2). Throws `unsupportedProvider` if it supports neither way.
+    /// A client that sends its secret by a method that the provider supports: `client_secret_basic` if it does not say
+    /// (RFC 8414 §2). Throws `unsupportedProvider` if it supports neither way.
     package func resolved(for metadata: ProviderMetadata) throws(OAuthError) -> Client {
         if let client = resolved(among: metadata.tokenEndpointAuthenticationMethods) { return client }
         throw OAuthError(
@@ -35,7 +35,7 @@ package struct Client: Sendable, Equatable {
     }
 
     /// The same for the revocation endpoint, which may have methods of its own (RFC 8414 §2). If the provider supports
-    /// neither way, its refusal says so.
+    /// neither method, its refusal shows that.
     func resolvedForRevocation(_ metadata: ProviderMetadata) -> Client {
         let methods =
             metadata.revocationEndpointAuthenticationMethods ?? metadata.tokenEndpointAuthenticationMethods

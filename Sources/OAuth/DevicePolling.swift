@@ -19,7 +19,7 @@ struct DevicePolling: Sendable, Equatable {
     /// Before the first poll.
     func start(now: Int64) -> Answer { next(now: now) }
 
-    /// After a poll that has brought no tokens.
+    /// After a poll without tokens.
     mutating func failed(_ error: OAuthError, timedOut: Bool, now: Int64) -> Answer {
         switch error.providerCode?.error {
         case "authorization_pending": break

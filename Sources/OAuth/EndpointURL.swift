@@ -77,7 +77,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
 
     private static func parse(_ text: String, _ transport: Transport) throws(EndpointFault) -> EndpointURL {
         guard text.utf8.count <= maximumBytes else { throw EndpointFault(reason: "it is too long") }
-        // What RFC 3986 §2 permits, but for the fragment.
+        // The characters that RFC 3986 §2 permits, without the fragment.
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !"\"<>\\^`{|}".utf8.contains($0) }) else {
             throw EndpointFault(reason: "a character is not permitted in \(PrintableText.quote(text))")
         }

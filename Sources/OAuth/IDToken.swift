@@ -24,7 +24,7 @@ package struct IDToken: Sendable, Equatable {
         package var clientIdentifier: String
         /// The nonce of the request; nil if none was sent, as in the device flow.
         package var nonce: String?
-        /// The access token that came with it (§3.1.3.6).
+        /// The access token of the same response (§3.1.3.6).
         package var accessToken: Secret?
         /// After a refresh: the subject of the first token (§12.2).
         package var subject: String?

@@ -3,8 +3,9 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// The public keys of a provider: a JSON Web Key Set (RFC 7517 §5). Keys that cannot verify a signature here are left
-/// out, as §5 says: other types, other curves, private or symmetric ones, too short ones, and those for encryption.
+/// The public keys of a provider: a JSON Web Key Set (RFC 7517 §5). Keys that cannot verify a signature here are
+/// ignored, as §5 requires: other types, other curves, private or symmetric ones, too short ones, and those for
+/// encryption.
 package struct KeySet: Sendable {
     struct Key: Sendable {
         /// `kid` (RFC 7517 §4.5).
@@ -39,7 +40,7 @@ package struct KeySet: Sendable {
         if let operations = try reader.stringsIfPresent("key_ops"), !operations.containsExactly("verify") {
             throw Unusable()
         }
-        // A published private key can sign for anybody.
+        // Anyone can sign with a published private key.
         if reader.valueIfPresent("d") != nil || reader.valueIfPresent("k") != nil { throw Unusable() }
         return Key(
             identifier: try reader.stringIfPresent("kid"), algorithm: try reader.stringIfPresent("alg"),

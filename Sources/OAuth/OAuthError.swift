@@ -45,7 +45,7 @@ package struct OAuthError: CodedError {
         case unreachable
         /// There was no response, and a repetition would not have one: a certificate that is not trusted, for example.
         case connectionFailed
-        /// The ID token is forged, expired, for somebody else, or not one (OpenID Connect Core §3.1.3.7).
+        /// The ID token is forged, expired, for another client, or malformed (OpenID Connect Core §3.1.3.7).
         case invalidIDToken
         /// A refresh has returned an ID token of another person (OpenID Connect Core §12.2).
         case accountChanged
@@ -83,7 +83,7 @@ package struct OAuthError: CodedError {
     package let detail: String
     package let hint: String?
     package let providerCode: ProviderCode?
-    /// The seconds that the provider wants to be left alone for, if it says so (RFC 9110 §10.2.3).
+    /// The seconds until the next request that the provider demands, if any (RFC 9110 §10.2.3).
     package let retryAfter: Int64?
 
     package init(
@@ -101,8 +101,7 @@ package struct OAuthError: CodedError {
     /// Whether the same request may succeed later without any change.
     package var isTransient: Bool { code == .unreachable || code == .unavailable }
 
-    /// A response of the provider that is not what its standard requires; `what` is in lower case, as in
-    /// `the provider's metadata`.
+    /// A response of the provider that violates its standard; `what` is in lower case, as in `the provider's metadata`.
     static func malformed(_ what: String, _ reason: String) -> OAuthError {
         OAuthError(.malformedResponse, .provider, "\(what) cannot be used: \(reason)")
     }

@@ -17,7 +17,7 @@ package struct PKCE: Sendable, Equatable {
     }
 }
 
-/// The values of one sign-in that nobody else may know or guess.
+/// The secret values of one sign-in, which must not be guessable.
 package struct SignInSecrets: Sendable, Equatable {
     package let pkce: PKCE
     /// Ties the redirect to this sign-in (RFC 6749 §10.12). 43 characters.

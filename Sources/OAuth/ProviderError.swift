@@ -16,8 +16,8 @@ struct ProviderError: Equatable {
     /// The longest `claims` that are kept, in bytes.
     static let maximumClaimsBytes = 16 * 1024
 
-    /// From parameters as received. Nil if `error` has characters that §5.2 does not permit. `secrets` are what was
-    /// just sent: texts that repeat them are not shown.
+    /// From parameters as received. Nil if `error` has characters that §5.2 does not permit. `secrets` are those of the
+    /// request: texts that repeat them are not shown.
     init?(
         error: String, suberror: String? = nil, description: String? = nil, claims: String? = nil,
         account: String? = nil, hiding secrets: [Secret] = []

@@ -16,7 +16,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     package let kind: Kind
-    /// As it was given, because providers compare it with the registered text. Only a port of 0 is left out.
+    /// As it was given, because providers compare it with the registered text. Only a port of 0 is omitted.
     package let text: String
     /// The path of a browser's request to a loopback listener: at least `/`. Empty for a custom scheme.
     package let path: String
@@ -54,7 +54,7 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func web(_ text: String, _ name: String) throws(OAuthError) -> RedirectURI {
-        // Port 0 stands for any port.
+        // Port 0 means any port.
         let end = authorityEnd(text)
         let isAnyPort = text[..<end].hasSuffix(":0")
         let given = isAnyPort ? String(text[..<end].dropLast(2)) + String(text[end...]) : text

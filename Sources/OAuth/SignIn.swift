@@ -22,7 +22,7 @@ package struct SignIn: Sendable {
         case device
     }
 
-    /// What happens after the authorization response.
+    /// The steps after the authorization response.
     package enum Form: Sendable, Equatable {
         /// The tokens are fetched at once.
         case automatic
@@ -49,7 +49,7 @@ package struct SignIn: Sendable {
     package enum Redirection: Sendable, Equatable {
         /// The sign-in goes on, or fails: stop waiting and run the action.
         case accepted(Action)
-        /// The message is not from this sign-in, or came too late: answer it with an error, and keep waiting.
+        /// The message is not from this sign-in, or is too late: answer it with an error, and keep waiting.
         case ignored(OAuthError)
     }
 
@@ -66,7 +66,7 @@ package struct SignIn: Sendable {
         /// With the number of failures before.
         case fetchingKeys(IDTokenCheck, TokenSet, failures: Int)
         case waitingForKeys(IDTokenCheck, TokenSet, failures: Int)
-        /// With what every later event returns. A token request may still be under way.
+        /// With the action that every later event returns. A token request may still be under way.
         case ended(Action, awaitsTokens: Bool)
     }
 
@@ -94,7 +94,7 @@ package struct SignIn: Sendable {
     package private(set) var keys: KeySet?
 
     /// The tokens that the provider has issued although the sign-in has failed: their ID token was refused, or the
-    /// sign-in was cancelled, also if they came after that. The caller revokes them.
+    /// sign-in was cancelled, even if they arrived after that. The caller revokes them.
     package var tokensToRevoke: TokenSet? {
         if case .ended(.fail, _) = state { issued } else { nil }
     }
@@ -123,9 +123,8 @@ package struct SignIn: Sendable {
 
     // MARK: Events
 
-    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; what
-    // traps here is a mistake of the program. Redirects come from outside at any time, and are ignored if none is
-    // waited for.
+    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; a trap
+    // here is a mistake of the program. Redirects arrive from outside at any time, and unexpected ones are ignored.
 
     package mutating func start() -> Action {
         if case .ended(let action, _) = state { return action }

@@ -3,7 +3,7 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// The signature algorithms of RFC 7518 §3.1 and RFC 8037 §3.1 that have a public key. There is no `none` and no HMAC.
+/// The signature algorithms of RFC 7518 §3.1 and RFC 8037 §3.1 that have a public key. Without `none` and HMAC.
 package enum SignatureAlgorithm: String, CaseIterable, Sendable {
     case rs256 = "RS256"
     case rs384 = "RS384"

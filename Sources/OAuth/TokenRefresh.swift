@@ -13,7 +13,7 @@ package struct TokenRefresh: Sendable {
         case send(ProviderRequest)
         /// Store these tokens; report ``TokenRefresh/stored()``. Only the refresh token is new.
         case store(TokenSet)
-        /// Store these tokens and use them. With the ID token that came with them, if one came and was verified.
+        /// Store these tokens and use them. With the ID token of the same response, if it has a verified one.
         case finish(TokenSet, IDToken?)
         /// Keep the tokens that were stored last, or delete them if `discardsTokens`.
         case fail(OAuthError, discardsTokens: Bool)
@@ -25,7 +25,7 @@ package struct TokenRefresh: Sendable {
         case refreshing(ProviderMetadata)
         case storing(Received)
         case fetchingKeys(IDTokenCheck, TokenResponse, now: Int64)
-        /// With what every later event returns.
+        /// With the action that every later event returns.
         case ended(Action)
     }
 
@@ -72,8 +72,8 @@ package struct TokenRefresh: Sendable {
 
     // MARK: Events
 
-    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; what
-    // traps here is a mistake of the program.
+    // The program reports the outcome of each action in one loop, which no response of a provider can reorder; a trap
+    // here is a mistake of the program.
 
     package mutating func start() -> Action {
         if case .ended(let action) = state { return action }

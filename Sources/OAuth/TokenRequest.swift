@@ -17,7 +17,7 @@ enum TokenRequest {
         return wanted.tokenRequest(parameters, at: metadata)
     }
 
-    /// RFC 6749 §6. The scope is left out, which asks for the scope that was granted first.
+    /// RFC 6749 §6. Omits the scope, which asks for the originally granted scope.
     static func refreshing(
         _ refreshToken: Secret, _ wanted: SignInRequest, at metadata: ProviderMetadata
     ) -> ProviderRequest {
@@ -39,8 +39,8 @@ enum TokenRequest {
 }
 
 extension SignInRequest {
-    /// Adds what every token request has: the resources (RFC 8707 §2.2), the claims, the profile's parameters, the
-    /// client. Microsoft's provider puts claims into an access token only if the token request asks for them, too.
+    /// Adds the parameters of every token request: the resources (RFC 8707 §2.2), the claims, the profile's parameters,
+    /// the client. Microsoft's provider puts claims into an access token only if the token request asks for them, too.
     fileprivate func tokenRequest(_ parameters: FormParameters, at metadata: ProviderMetadata) -> ProviderRequest {
         var parameters = parameters
         for resource in resources { parameters.append("resource", resource) }

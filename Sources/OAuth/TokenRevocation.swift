@@ -22,8 +22,8 @@ package enum TokenRevocation {
     }
 
     /// Throws unless the token is revoked. A token that the provider does not know is (§2.2). Throws `refused` with
-    /// `unsupported_token_type` if the provider revokes only the other kind. `request` is the one that was sent: its
-    /// secrets are kept out of the error.
+    /// `unsupported_token_type` if the provider revokes only the other kind. `request` is the sent request: its secrets
+    /// are kept out of the error.
     package static func check(_ outcome: ProviderOutcome, of request: ProviderRequest? = nil) throws(OAuthError) {
         switch outcome {
         case .failure(let failure): throw failure.error(at: .revocation)

@@ -4,8 +4,8 @@ import Dispatch
 import Synchronization
 
 // The main types of this module: a `PACEvaluator` keeps a script and asks it about URLs. The script runs in a
-// `WorkerProcess`, another process without any right, which executes `PACWorker` with a `ScriptEngine` and the
-// `Prelude`. Nothing goes between the two but `WorkerMessage`s.
+// `WorkerProcess`, another process without any privileges, which executes `PACWorker` with a `ScriptEngine` and the
+// `Prelude`. The two exchange only `WorkerMessage`s.
 //
 // A script that asks for an address ends its call with `PACReply.needs`. The evaluator has the look-up made, and
 // repeats the call with the result. So a slow DNS server delays only the request that needs it. Loading the script,
@@ -109,7 +109,7 @@ package final class PACEvaluator: Sendable {
         }
     }
 
-    /// The request with the result of a look-up. If there were too many, the call goes on without any more.
+    /// The request with the result of a look-up. After too many, the call continues without further look-ups.
     private func resolve(
         _ lookUp: PACLookUp, for request: PACRequest,
         _ completion: @escaping @Sendable (Result<PACRequest, PACError>) -> Void

@@ -3,7 +3,7 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// A reply of the worker. The worker runs somebody else's program, so that nothing in it is trusted.
+/// A reply of the worker. The worker runs a third party's program, so the content of a reply is not trusted.
 enum PACReply: Equatable {
     case decided(PACDecision)
     /// The call has to be repeated with this.

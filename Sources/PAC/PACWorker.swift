@@ -118,7 +118,7 @@ package enum PACWorker {
 }
 
 extension WorkerMessage {
-    /// What loading a script has led to.
+    /// The result of loading a script.
     init(reportOf loading: ScriptLoading) {
         switch loading {
         case .loaded: self.init(.loaded)

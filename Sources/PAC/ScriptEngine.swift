@@ -13,7 +13,7 @@ protocol ScriptEngine: AnyObject {
     func answer(_ request: [UInt8]) -> Result<[UInt8], ScriptFault>
 }
 
-/// What running a script once has led to.
+/// The result of running a script once.
 enum ScriptLoading {
     case loaded
     /// The prelude's reply that names the look-up that is missing.
@@ -33,7 +33,7 @@ extension ScriptEngine {
     }
 }
 
-/// The engines, the one that is preferred first.
+/// The engines, the preferred one first.
 package enum EngineKind: String, Sendable, CaseIterable {
     /// Of WebKitGTK, without a compiler for machine code.
     case javaScriptCore = "javascriptcore"

@@ -70,7 +70,7 @@ struct WorkerProcess: ~Copyable {
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     }
 
-    /// Sends a message, if any, and returns the next one. After an error the worker is of no use any more.
+    /// Sends a message, if any, and returns the next one. After an error the worker can no longer be used.
     func exchange(_ message: WorkerMessage?) throws(PACError) -> WorkerMessage {
         let deadline = ContinuousClock.now + PACLimits.wallTime
         if let message { try send(message.bytes, deadline) }

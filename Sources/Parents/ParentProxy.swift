@@ -49,7 +49,7 @@ package struct ParentProxy: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(kind.rawValue)://\(authority)" }
 }
 
-/// Where a connection goes first.
+/// The first hop of a connection.
 package enum NextHop: Hashable, Sendable, CustomStringConvertible {
     /// To the origin.
     case direct

@@ -2,7 +2,7 @@
 
 /// The next hops of a request, in the order in which they are tried, and why. Never empty.
 package struct Route: Hashable, Sendable {
-    /// What decided.
+    /// The setting that decided.
     package enum Reason: Hashable, Sendable, CustomStringConvertible {
         /// No setting names a parent.
         case noParent

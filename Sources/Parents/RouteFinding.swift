@@ -5,7 +5,7 @@ import CountersignAddresses
 /// Finds the next hops of requests. Every event loop may call it.
 package protocol RouteFinding: AnyObject, Sendable {
     /// The hops for a request, in the order in which to try them, if they are known at once: there is no script to ask,
-    /// or its result is cached. A script sees `path` of an http URL, and none of https.
+    /// or its result is cached. A script sees `path` of an http URL, but not of an https URL.
     func knownRoute(to origin: Origin, path: String) -> [Route.Candidate]?
 
     /// The same, asking the scripts. Throws ``ParentsError`` if there is no next hop; it names the setting at fault.

@@ -72,7 +72,7 @@ final class LoopServices {
     /// The way has changed that `route` expects.
     func discard(_ route: Route) { routes.remove(route) }
 
-    /// The parent that is first on the way to a listed site opens no tunnel to it.
+    /// The first parent on the route to a listed site opens no tunnel to it.
     func tunnelRefused(on route: Route) {
         guard case .parent(let parent)? = shared.routes?.knownRoute(to: route.origin, path: "/")?.first?.hop else {
             return
@@ -136,7 +136,7 @@ final class LoopServices {
         for object in watched.values { object.secondPassed(now: now) }
     }
 
-    /// Releases what belongs to an earlier policy: connections, and the secrets that routes and accepted answers hold.
+    /// Releases the state of an earlier policy: connections, and the secrets that routes and accepted answers hold.
     private func forgetOldPolicy() {
         let policy = shared.policy.current
         pool.keepOnly(settings: policy.generation)

@@ -10,8 +10,8 @@ package struct ProxyConfiguration: Sendable {
     package enum ListeningAddress: Sendable, Equatable {
         case tcp(host: String, port: Int)
         case unix(path: String)
-        /// A listening stream socket that this process has inherited, and owns. `isOwn`: nobody else removes the socket
-        /// file, if it has one.
+        /// A listening stream socket that this process has inherited, and owns. `isOwn`: this process removes the
+        /// socket file, if it has one.
         case inherited(descriptor: Int32, isOwn: Bool)
     }
 

@@ -43,7 +43,7 @@ package final class ProxyServices: Sendable {
     private let ownFault: @Sendable (_ sentence: String) -> Void
     /// The searches for clients' processes.
     let lookups = OwnerLookups()
-    /// A thread looks for a client's program.
+    /// A thread is searching for a client's program.
     let isIdentifying = Atomic(false)
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
     /// When clients that do not trust the CA were reported last, by the sentence without the process.
@@ -112,7 +112,7 @@ package final class ProxyServices: Sendable {
         if isNew(sentence) { untrusted(sentence, nil) }
     }
 
-    /// Reports a client that does not trust the CA: each program and site once a minute. One that has sent no request
+    /// Reports a client that does not trust the CA: each program and site once per minute. One that has sent no request
     /// gets no line in the log, because browsers open connections in advance.
     func tellDistrust(_ distrust: ClientDistrust) {
         observer?.tell(.distrusted(distrust))

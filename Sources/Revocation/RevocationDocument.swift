@@ -98,7 +98,7 @@ package final class RevocationDocument: Sendable {
 
     private static let heading = "countersign-status 1"
 
-    /// Nil if the bytes are not what ``stored(as:)`` returns for the same document: they are then fetched again. The
+    /// Nil if the bytes are not a result of ``stored(as:)`` for the same document, which is then fetched again. The
     /// signature is verified as after fetching.
     package init?(stored: [UInt8], as name: DocumentName) {
         guard let end = stored.firstIndex(of: UInt8(ascii: "\n")) else { return nil }

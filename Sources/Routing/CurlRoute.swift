@@ -25,8 +25,8 @@ package struct CurlRoute: Sendable {
     private static let connectLimit = 8000
 
     /// Performs the request that `handle` is prepared for. Calls `began` with each hop before it is tried, so that the
-    /// caller can forget the response that came by the hop before it. Throws if no parent could be used, or if one
-    /// refused to open a connection to the origin. `limit` is the handle's own, which the hops share.
+    /// caller can discard the response of the previous hop. Throws if no parent could be used, or if one refused to
+    /// open a connection to the origin. `limit` is the handle's own, which the hops share.
     package func perform(
         _ handle: UnsafeMutableRawPointer, within limit: Duration? = nil, began: (NextHop) -> Void = { _ in }
     ) throws(ParentsError) -> CURLcode {

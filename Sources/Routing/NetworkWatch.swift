@@ -17,7 +17,7 @@ final class NetworkWatch: @unchecked Sendable {
     private static let quiet = DispatchTimeInterval.milliseconds(500)
 
     /// Nil if the kernel does not report changes to this process. `changed` is called on a queue of the watch.
-    /// `snapshot` tells networks apart.
+    /// `snapshot` distinguishes networks.
     init?(
         snapshot: @escaping @Sendable () -> [String] = NetworkWatch.snapshot, changed: @escaping @Sendable () -> Void
     ) {

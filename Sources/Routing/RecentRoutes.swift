@@ -8,7 +8,7 @@ import CountersignParents
 struct RecentRoutes {
     struct Key: Hashable {
         let origin: Origin
-        /// Empty if no setting looks at paths.
+        /// Empty if no setting depends on paths.
         let path: String
     }
 

@@ -15,8 +15,8 @@ package struct ScriptContents: Equatable, Sendable {
         self.lifetime = lifetime
     }
 
-    /// How long a script may be used that came in an HTTP response (RFC 9111 §5.2.2.1, §5.3), within bounds. `expires`
-    /// and `date` are in seconds since 1970.
+    /// How long a script from an HTTP response may be used (RFC 9111 §5.2.2.1, §5.3), within bounds. `expires` and
+    /// `date` are in seconds since 1970.
     package static func lifetime(cacheControl: String?, expires: Int64?, date: Int64) -> Duration {
         var seconds = expires.map { $0 - date }
         for directive in (cacheControl ?? "").lowercased().split(whereSeparator: { $0 == "," || $0 == " " }) {

@@ -8,7 +8,7 @@ import Synchronization
 final class ScriptKeeper: Sendable {
     typealias Outcome = Result<ScriptResult, ScriptError>
 
-    /// What an attempt to load the script has changed.
+    /// The result of an attempt to load the script.
     struct Loaded: Equatable {
         let isNew: Bool
         let fault: ScriptError?

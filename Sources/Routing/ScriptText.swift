@@ -10,7 +10,7 @@ enum ScriptText {
         case latin1
     }
 
-    /// The script in UTF-8, without a byte order mark. What its encoding does not permit becomes U+FFFD.
+    /// The script in UTF-8, without a byte order mark. Invalid sequences of its encoding become U+FFFD.
     static func utf8(_ bytes: [UInt8], contentType: String?) -> [UInt8] {
         let (encoding, rest) = marked(bytes) ?? (named(contentType) ?? guessed(bytes), bytes[...])
         switch encoding {
@@ -32,7 +32,7 @@ enum ScriptText {
         return nil
     }
 
-    /// Nil if there is no charset, or one that is not known here.
+    /// Nil without a charset, or for an unknown one.
     private static func named(_ contentType: String?) -> Encoding? {
         for parameter in (contentType ?? "").lowercased().split(separator: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1)

@@ -50,7 +50,7 @@ final class BrowserVisit: Sendable {
         }
     }
 
-    /// Shows the page, and returns when the person has come back.
+    /// Shows the page, and returns after the redirect.
     func redirect(from url: EndpointURL, _ machine: SignIn) async throws -> (SignIn, SignIn.Action) {
         let state = Mutex<(machine: SignIn, action: SignIn.Action?)>((machine, nil))
         let (end, ending) = AsyncThrowingStream<Void, any Error>.makeStream()

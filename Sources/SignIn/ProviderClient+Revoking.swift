@@ -4,8 +4,8 @@ import CountersignCryptography
 import CountersignOAuth
 
 extension ProviderClient {
-    /// Revokes the tokens at the profile's provider (RFC 7009). Returns why that was not done, if so, and what the
-    /// provider says about itself if it can be reached.
+    /// Revokes the tokens at the profile's provider (RFC 7009). Returns the reason for a failure, if any, and the
+    /// provider's metadata if it can be reached.
     package func revoke(
         _ tokens: TokenSet, of profile: SignInProfile
     ) async -> (warning: String?, metadata: ProviderMetadata?) {

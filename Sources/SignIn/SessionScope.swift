@@ -34,7 +34,7 @@ package struct SessionScope: Equatable, Sendable {
         try reader.finish()
     }
 
-    /// The port at which the host is known. Throws if it is no host of the profile.
+    /// The port at which the host is known. Throws if it is not a host of the profile.
     private static func port(
         of host: HostName, _ reader: JSONReader, _ issuer: Issuer, _ sites: [String]
     ) throws -> UInt16 {

@@ -12,7 +12,7 @@ package struct SignInError: CodedError {
         case noAgent
         /// The system refused a socket or a process.
         case environment
-        /// Nobody signed in within the time limit.
+        /// The person did not sign in within the time limit.
         case timedOut
         /// The sign-in was cancelled on this side.
         case cancelled

@@ -126,7 +126,7 @@ package struct SignInFlow: Sendable {
         return try await run(&machine, action, visit)
     }
 
-    /// Revokes tokens that nobody would know of.
+    /// Revokes tokens that would otherwise be lost.
     private func run(
         _ machine: inout SignIn, _ first: SignIn.Action, _ visit: BrowserVisit?
     ) async throws -> Outcome {
@@ -178,8 +178,8 @@ package struct SignInFlow: Sendable {
         }
     }
 
-    /// A cancellation does not reach a request for tokens: they would be valid, and nobody could revoke them. Nor does
-    /// the deadline, which is the person's: the code has been used.
+    /// A cancellation does not reach a request for tokens: they would be valid, but could not be revoked. Nor does the
+    /// deadline, which is the person's: the code has been used.
     private func send(_ request: ProviderRequest, until deadline: ContinuousClock.Instant) async -> ProviderOutcome {
         guard request.purpose == .token else { return await client.send(request, within: deadline - .now) }
         return await Task.detached { await client.send(request) }.value
@@ -218,7 +218,7 @@ package enum SignInEvent: Equatable, Sendable {
     case connectionRefused(user: UInt32?)
     /// Requesting the tokens from the identity broker, which may show a window of its own.
     case switchingToBroker
-    /// The browser has come back. The tokens are next.
+    /// The redirect has arrived. The tokens are next.
     case authorized
     case finished
     /// The sign-in has failed or was cancelled, and the provider has not revoked the tokens that it had issued.
@@ -226,7 +226,7 @@ package enum SignInEvent: Equatable, Sendable {
 }
 
 extension ProviderOutcome {
-    /// Overwrites the body of a response, which may contain tokens. Nothing else may use the body any more.
+    /// Overwrites the body of a response, which may contain tokens. Nothing else may still use the body.
     package func wipe() {
         guard case .response(let response) = self else { return }
         response.body.withUnsafeBytes { bytes in

@@ -7,7 +7,7 @@ import CountersignSitePolicy
 /// get the token.
 package enum SignInName {
     /// Why `name` cannot name a sign-in, as the end of a sentence that begins with the name; nil if it can. A name that
-    /// sites use without naming it would send the token to sites that nobody has chosen for it.
+    /// sites use by default would send the token to sites that were not chosen for it.
     package static func fault(of name: String) -> String? {
         guard SiteRule.isStoredName(name), name.utf8.first.map(isAlphanumeric) == true else {
             return "must have 1 to 64 characters from A-Z a-z 0-9 . _ -, the first a letter or digit"

@@ -54,7 +54,7 @@ package struct SiteList: Sendable {
     }
 
     /// The same list, with a line for each of the `origins` that it does not have: they are intercepted, and their
-    /// challenges are not answered. An origin that cannot be listed is left out.
+    /// challenges are not answered. An origin that cannot be listed is ignored.
     package func observing(_ origins: [Origin]) -> SiteList {
         let lines = origins.filter { $0.scheme == .https && rule(for: $0) == nil }.map { "\($0) answer=none\n" }
         let added = Set(lines).sorted().flatMap { line in
@@ -73,8 +73,8 @@ package struct SiteList: Sendable {
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
-    /// The rule that applies to an origin: an exact host goes before a wildcard, a longer wildcard before a shorter
-    /// one. Nil if no rule applies, or if the origin's host could not be listed.
+    /// The rule that applies to an origin: an exact host takes precedence over a wildcard, a longer wildcard over a
+    /// shorter one. Nil if no rule applies, or if the origin's host could not be listed.
     package func rule(for origin: Origin) -> SiteRule? {
         guard let host = try? HostName(canonicalizing: origin.host), host.text == origin.host else { return nil }
         return match(for: origin, host)
@@ -86,7 +86,7 @@ package struct SiteList: Sendable {
     /// Whether no site is listed, and nothing else is the reason that none is answered.
     package var isReallyEmpty: Bool { rules.isEmpty && reasonIfEmpty.cause == .notListed }
 
-    /// How a request to an origin is to be handled.
+    /// How to handle a request to an origin.
     package func verdict(for origin: Origin) -> SiteVerdict {
         guard !rules.isEmpty else { return .tunnel(reason: reasonIfEmpty) }
         let forwarded: HostName

@@ -39,7 +39,7 @@ package struct SiteRule: Equatable, Sendable {
     package var preempts = true
     /// Whether the proxy terminates TLS. If not, the connection is tunnelled unchanged.
     package var intercepts = true
-    /// What to do about the revocation status of the site's certificate.
+    /// The treatment of the revocation status of the site's certificate.
     package var revocation = RevocationCheck.soft
 
     /// The pages of other sites whose requests may be answered.

@@ -8,7 +8,7 @@ package struct CertificateRequest: Equatable, Sendable {
     package let acceptableIssuers: [[UInt8]]
     /// The SignatureScheme values (RFC 8446 §4.2.3) that the server accepts, in its order.
     package let signatureAlgorithms: [UInt16]
-    /// The request came after the handshake: post-handshake authentication (RFC 8446 §4.6.2) or a TLS 1.2
+    /// The request arrived after the handshake: post-handshake authentication (RFC 8446 §4.6.2) or a TLS 1.2
     /// renegotiation.
     package let isPostHandshake: Bool
 

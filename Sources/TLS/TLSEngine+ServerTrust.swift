@@ -74,7 +74,7 @@ extension TLSEngine {
     package struct StatusWait {
         let chain: [Certificate]
         let staple: ChainVerifier.Staple
-        /// What must be learned.
+        /// The statuses to learn.
         package let questions: [RevocationQuestion]
         /// Learns it.
         package let lookup: RevocationLookup

@@ -52,7 +52,7 @@ package struct TLSSummary: Equatable, Sendable {
     /// On the server's side, the verified chain of the client, leaf first; empty without a client certificate.
     package let verifiedClientChain: [Certificate]
 
-    /// What binds an answer to this connection; nil without a certificate of the peer.
+    /// The value that binds an answer to this connection; nil without a certificate of the peer.
     package var channelBinding: ChannelBinding? {
         peerCertificate.map { .tlsServerEndPoint(certificateHash: $0.tlsServerEndPointHash) }
     }

@@ -55,7 +55,7 @@ final class VerdictCache: Sendable {
     init(limit: Int = 512) { self.limit = limit }
 
     /// The cached verdict, or the one that `find` returns, at `time` in seconds since 1970. `isNamed` returns whether
-    /// the leaf names `host`. `version` is that of the learned statuses, before `find` looks at them.
+    /// the leaf names `host`. `version` is that of the learned statuses, before `find` reads them.
     func verdict(
         on chain: [Certificate], host: String, staple: ChainVerifier.Staple, statuses: StatusUse = .ignored,
         version: UInt64 = 0, at time: Int64, isNamed: () -> Bool, _ find: () -> ChainVerifier.Appraisal

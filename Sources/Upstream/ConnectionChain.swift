@@ -2,8 +2,8 @@
 
 import NIOCore
 
-/// One step on the way from a TCP connection to an origin. It does one thing to the channel that the step before it has
-/// made: it speaks CONNECT or SOCKS to a parent, or TLS to the origin.
+/// One step from a TCP connection to an origin. It does one thing to the channel that the previous step has made: it
+/// speaks CONNECT or SOCKS to a parent, or TLS to the origin.
 ///
 /// ``run(on:in:)`` is called on the channel's event loop. The step ends by calling
 /// ``ConnectionChain/stepSucceeded(_:)`` or ``ConnectionChain/stepFailed(_:)`` once, at once or later. Before it

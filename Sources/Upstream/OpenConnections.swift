@@ -19,8 +19,8 @@ package final class OpenConnections {
         channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in self?.channels[key] = nil }
     }
 
-    /// Another way may lead to the origins now. Begins attempts again that have not reached anybody, and closes the
-    /// connections from addresses that this machine no longer has: nothing comes back on them, and nothing says so.
+    /// The route to the origins may have changed. Restarts attempts that have not reached a peer, and closes the
+    /// connections from addresses that this machine no longer has: they receive nothing any longer, without an error.
     /// Their exchanges get `networkGone`.
     package func networkChanged(ownAddresses: Set<String>?) {
         guard let ownAddresses else { return }

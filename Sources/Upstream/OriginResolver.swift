@@ -141,7 +141,7 @@ package final class OriginResolver: Resolver, Sendable {
     }
 }
 
-/// The same for a name that a stranger may have chosen: addresses of this machine are left out.
+/// The same for a name that a stranger may have chosen: addresses of this machine are omitted.
 final class PublicResolver: Resolver, Sendable {
     private let base: OriginResolver
 

@@ -11,7 +11,7 @@ import NIOCore
 /// An exchange sends its request through this protocol and receives the response through the stream's
 /// ``OriginStreamDelegate``. ``OriginConnection`` implements it for HTTP/1.1, with one stream at a time per connection.
 /// It handles the chunked coding, `Connection` and the framing of responses. An HTTP/2 connection would open one such
-/// stream per exchange. What concerns the connection, such as its TLS session and whether it may be reused, stays with
+/// stream per exchange. The state of the connection, such as its TLS session and whether it may be reused, stays in
 /// ``OriginConnection``.
 ///
 /// Owned by the connection's event loop.
@@ -86,7 +86,8 @@ package enum ContentEnd: Hashable, Sendable {
     case length(UInt64)
     /// The sender marks the end, and trailers may come before it: the chunked coding, or END_STREAM in HTTP/2.
     case marked
-    /// The sender closes the connection, as HTTP/1.0 does. A truncated response cannot be told from a complete one.
+    /// The sender closes the connection, as HTTP/1.0 does. A truncated response cannot be distinguished from a complete
+    /// one.
     case connectionClose
 }
 

@@ -2,7 +2,7 @@
 
 /// The clients for which a connection to a forwarding parent is authenticated.
 package enum ParentAuthentication {
-    /// Nobody, or a handshake has not ended.
+    /// None, or a handshake has not ended.
     case none
     /// The proxy has authenticated it to the parent, and nothing else has happened on it that concerns a client: it can
     /// carry any request of the same user.

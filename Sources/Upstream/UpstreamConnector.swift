@@ -43,7 +43,7 @@ package struct UpstreamConnector {
         self.ownListeners = ownListeners
     }
 
-    /// A channel that leads to `origin`, for a blind tunnel, and the bytes that already came from there. `completion`
+    /// A channel that leads to `origin`, for a blind tunnel, and the bytes already received from there. `completion`
     /// runs on the event loop, once, or not at all after ``ConnectionAttempt/cancel()``.
     @discardableResult
     package func tunnel(

@@ -12,7 +12,7 @@ import CountersignTLS
 /// except for ``Code/ownFault``.
 /// Errors with the same code are equal.
 package struct UpstreamError: CodedError {
-    /// A step on the way to an origin, in the order in which they are taken.
+    /// The steps to an origin, in their order.
     package enum Step: String, Equatable, Sendable {
         case resolve
         case tcp
@@ -37,7 +37,7 @@ package struct UpstreamError: CodedError {
         case tunnelRefused
         /// A parent closed the connection after a response; the next request needs another one.
         case tunnelInterrupted
-        /// There is no way to the origin: a script or a setting permits none.
+        /// There is no route to the origin: a script or a setting permits none.
         case noRoute
         case tunnelTimedOut
         /// The certificate of a parent does not verify.
@@ -118,7 +118,7 @@ package struct UpstreamError: CodedError {
         }
     }
 
-    /// The error for what NIO or the TLS handler has thrown.
+    /// Converts an error of NIO or the TLS handler.
     package static func connecting(_ error: any Error, to place: String) -> UpstreamError {
         switch error {
         case let error as UpstreamError:

@@ -207,7 +207,7 @@ package struct SealedVault: Sendable {
         }
     }
 
-    /// The key that a new passphrase derives, or nil if the vault is to be opened by a stored key.
+    /// The key that a new passphrase derives, or nil if a stored key is to open the vault.
     func passphraseKey(for new: NewVaultKey) throws(VaultError) -> (key: Secret, derivation: KeyDerivation)? {
         guard case .passphrase(let passphrase) = new else { return nil }
         guard passphrase.count > 0 else { throw VaultError(.passphraseNeeded, "the new passphrase is empty") }

@@ -9,9 +9,9 @@ package struct VaultError: CodedError {
         case missing
         /// There is already a vault.
         case exists
-        /// The stored key does not open the vault, or the vault's header was altered: the two cannot be told apart.
+        /// The stored key does not open the vault, or the vault's header was altered: the two cannot be distinguished.
         case wrongKey
-        /// The passphrase does not open the vault, or the vault's header was altered: the two cannot be told apart.
+        /// The passphrase does not open the vault, or the vault's header was altered: the two cannot be distinguished.
         case wrongPassphrase
         /// The key is right, but the contents do not authenticate or are malformed.
         case altered
@@ -37,7 +37,7 @@ package struct VaultError: CodedError {
         case keyFileInvalid
         /// The stored vault is older than a version that this process has already read.
         case rolledBack
-        /// Somebody else wrote the item after it was read: the compare-and-swap did not take place.
+        /// Another process wrote the item after it was read: the compare-and-swap failed.
         case changed
         /// A name or value that cannot be stored.
         case invalidRecord

@@ -8,7 +8,7 @@ import CountersignChallenges
 /// Belongs to the exchange that makes the attempt, and is used on the same event loop or thread.
 package final class BreakerAttempt {
     package private(set) var key: Breaker.Key
-    /// The answer was sent, and there is no response yet. If nobody waits for one any more, the attempt ends as
+    /// The answer was sent, and there is no response yet. If no exchange waits for one any longer, the attempt ends as
     /// unknown.
     package var awaitsVerdict = false
 

@@ -219,7 +219,7 @@ package final class BreakerBoard: Sendable {
         state.withLock { $0.breaker.mayPreempt(key, at: now()) }
     }
 
-    /// What ``mayPreempt(_:_:)`` has to know about a credential; nil if no server locks an account because of it.
+    /// The state of a credential for ``mayPreempt(_:_:)``; nil if no server locks an account because of it.
     package func pulse(of key: Breaker.Key) -> CredentialPulse? {
         guard key.locksAccount else { return nil }
         return state.withLock { state in

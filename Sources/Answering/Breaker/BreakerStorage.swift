@@ -18,13 +18,13 @@ package struct BreakerStorage: Sendable {
         }
     }
 
-    /// The records if somebody else has changed them since the last call of either closure, otherwise nil.
+    /// The records if another process has changed them since the last call of either closure, otherwise nil.
     let changed: @Sendable () throws(Failure) -> Records?
     /// Applies a change to the newest records, stores the result and returns it. No other process writes meanwhile. The
     /// storage ends attempts of processes that have ended first; the number is this process's.
     let update: @Sendable (_ owner: UInt64, _ change: (inout Breaker) -> Void) throws(Failure) -> Records
 
-    /// The accepted schemes that came with the records which either closure returned last; nil if it stores none.
+    /// The accepted schemes stored with the records which either closure returned last; nil if it stores none.
     let schemes: (@Sendable () -> AcceptedSchemes)?
 
     package init(

@@ -3,7 +3,7 @@
 import CountersignChallenges
 import Synchronization
 
-/// Whether a credential was accepted a short time ago, so that requests may carry it without asking anybody. A
+/// Whether a credential was accepted a short time ago, so that requests may carry it without a further check. A
 /// ``BreakerBoard`` keeps it up to date; every request that is answered ahead of a challenge reads it.
 package final class CredentialPulse: Sendable {
     /// In seconds since 1970; far in the past if it is not proven.

@@ -3,7 +3,7 @@
 import CountersignAddresses
 import CountersignChallenges
 
-/// What follows from an outcome, or from the end without one.
+/// The consequences of an outcome, or of the end without one.
 extension AnswerDialogue {
     /// Ends the exchange with `outcome`, unless something better can be had.
     mutating func finish(_ outcome: ExchangeMachine.Outcome, for request: some AnsweredRequest) -> Action {

@@ -4,11 +4,11 @@ import CountersignChallenges
 
 // The rules of answering
 //
-// An `ExchangeMachine` knows the protocol: which challenge is answered, and what a response means. An `AnswerDialogue`
-// owns one and adds the decisions that depend on everything else: which credential answers, whether the breaker permits
-// it, which events come before the answer, and what the breaker, later requests and the observer learn from the end. A
-// driver reports events to the dialogue and performs the one action that each returns. It does the I/O, and keeps no
-// rule of its own.
+// An `ExchangeMachine` knows the protocol: which challenge is answered, and the meaning of a response. An
+// `AnswerDialogue` owns one and adds the decisions that depend on everything else: which credential answers, whether
+// the breaker permits it, which events come before the answer, and which reports the breaker, later requests and the
+// observer get at the end. A driver reports events to the dialogue and performs the one action that each returns. It
+// does the I/O, and keeps no rule of its own.
 //
 //   AnswerDialogue.swift            events in, actions out
 //   AnswerDialogue+Deciding.swift   from a challenge to the permitted credential, and the tokens of a scheme
@@ -28,12 +28,12 @@ import CountersignChallenges
 //   6. A server that has accepted the credential, and does not for this request, rejects nothing: the challenge is
 //      handed back.
 
-/// The answers to the challenges of one request. Pure but for the breaker, which all dialogues share: what takes time
-/// is a ``Later`` that the driver hands back.
+/// The answers to the challenges of one request. Pure but for the breaker, which all dialogues share: an operation that
+/// takes time is a ``Later`` that the driver hands back.
 ///
 /// A value that a request without a challenge keeps in place; ``HeldAnswer`` is made when there is something to keep.
-/// What every request calls is mutating or a stored property, because another call copies the machine before.
-/// The driver's methods that ``AnsweredRequest`` names may be called during each event, and must not call back.
+/// Members that every request uses are mutating or stored, because any other call first copies the machine. The
+/// driver's methods that ``AnsweredRequest`` names may be called during each event, and must not call back.
 package struct AnswerDialogue {
     /// The driver's next action. The cases with much content are indirect, for the reason given at
     /// ``ExchangeMachine/Action``.
@@ -79,8 +79,8 @@ package struct AnswerDialogue {
         perform(machine.started(), for: request)
     }
 
-    /// The request goes out with `field`. `isOpening`: without its content, to open a dialogue of tokens. Returns what
-    /// the breaker has permitted, if that is sent.
+    /// The request goes out with `field`. `isOpening`: without its content, to open a dialogue of tokens. Returns the
+    /// attempt that the breaker has permitted, if one is sent.
     @discardableResult
     package mutating func sends(_ field: AuthorizationField?, isOpening: Bool) -> Breaker.Key? {
         sent = field

@@ -2,7 +2,7 @@
 
 import CountersignChallenges
 
-/// What all dialogues of one process share.
+/// The services that all dialogues of one process share.
 package final class AnswerServices: Sendable {
     package let breaker: BreakerBoard
     /// Nil if no access tokens are renewed.

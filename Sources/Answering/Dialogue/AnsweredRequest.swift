@@ -14,9 +14,9 @@ package protocol AnsweredRequest: AnyObject, RequestDescription {
     /// Of the connection in use, if it has TLS.
     var channelBinding: ChannelBinding? { get }
 
-    /// Why nothing may be answered any more: the server is no longer trusted.
+    /// Why no further answer is permitted: the server is no longer trusted.
     var trustObstacle: Refusal? { get }
-    /// Why no credential may be used any more: the client has gone, or another user has its place.
+    /// Why no credential may be used any longer: the client has gone, or another user has its place.
     var clientObstacle: Refusal? { get }
     /// Whether the request can still be sent from its start.
     var mayBegin: Bool { get }

@@ -9,7 +9,7 @@ package struct Later: Sendable {
     package enum Kind: Equatable, Sendable {
         /// Another request's attempt with the same credential.
         case turn
-        /// A second look for what nobody enrols, such as a Kerberos ticket.
+        /// Another look-up of a proof that is not enrolled, such as a Kerberos ticket.
         case look
         /// A new access token.
         case renewal
@@ -58,7 +58,7 @@ package struct Later: Sendable {
     package func start(done: @escaping @Sendable (Result) -> Void) { work(done) }
 }
 
-/// A turn at the breaker, which may come before anybody waits for it.
+/// A turn at the breaker, which may come before the request waits for it.
 final class Turn: Sendable {
     private enum State {
         case awaited

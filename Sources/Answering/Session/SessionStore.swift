@@ -17,9 +17,9 @@ package final class SessionStore: Sendable {
 
         package var isEmpty: Bool { lists.isEmpty }
 
-        /// The changes to the session of that key, in a vault with `sessions`. A cookie that the vault had and has no
-        /// more was removed by somebody else, as by `session clear`: it is not set again, and nor is a new cookie of a
-        /// session that is gone.
+        /// The changes to the session of that key, in a vault with `sessions`. A cookie that the vault no longer has
+        /// was removed elsewhere, as by `session clear`: it is not set again, and neither is a new cookie of a removed
+        /// session.
         package func changes(to key: SharedSession.Key, in sessions: Sessions) -> [SharedSession.Change] {
             (lists[key] ?? []).filter { !$0.isSuperseded(from: base[key], to: sessions[key]) }
         }
@@ -38,14 +38,14 @@ package final class SessionStore: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Whether anybody can register names below a domain.
+    /// Whether anyone can register names below a domain.
     package let isPublicSuffix: @Sendable (String) -> Bool
 
     /// How long a cookie's new value waits to be written after the last write, in seconds. A new cookie and a removal
     /// do not wait.
     fileprivate static let writeInterval: Int64 = 60
 
-    /// `isPublicSuffix`: whether anybody can register names below a domain.
+    /// `isPublicSuffix`: whether anyone can register names below a domain.
     package init(isPublicSuffix: @escaping @Sendable (String) -> Bool) {
         self.isPublicSuffix = isPublicSuffix
     }
@@ -148,7 +148,7 @@ private struct PendingChanges {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The removals, and then the others in the order in which they came.
+    /// The removals, and then the others in the order of their arrival.
     var list: [SharedSession.Change] {
         let changes = entries.values.sorted { $0.number < $1.number }.map(\.change)
         return changes.filter { !$0.isSet } + changes.filter(\.isSet)
@@ -170,7 +170,7 @@ private struct PendingChanges {
         entries[identity] = nil
     }
 
-    /// Drops the change, unless another one has come for its cookie.
+    /// Drops the change, unless a newer one for its cookie has arrived.
     mutating func drop(_ change: SharedSession.Change) {
         if entries[change.identity]?.change == change { entries[change.identity] = nil }
     }
@@ -242,7 +242,7 @@ extension SessionStore.State {
 extension SharedSession.Change {
     fileprivate var isSet: Bool { if case .set = self { true } else { false } }
 
-    /// Whether the change would bring back what somebody else has removed between the two sessions.
+    /// Whether the change would restore a cookie that was removed elsewhere between the two sessions.
     fileprivate func isSuperseded(from base: SharedSession?, to new: SharedSession?) -> Bool {
         guard isSet, let base else { return false }
         return new == nil || (base[identity] != nil && new?[identity] == nil)

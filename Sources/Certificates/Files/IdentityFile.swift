@@ -8,8 +8,8 @@ package enum IdentityFile {
     /// The maximum file size.
     package static let maximumBytes = 1 << 20
 
-    /// The leaf's key and the chain, leaf first, as far as the file contains it. An expired certificate is not an
-    /// error.
+    /// The leaf's key and the chain, leaf first. The file may lack a part of the chain. An expired certificate is not
+    /// an error.
     ///
     /// Throws `passwordNeeded` if the file is encrypted and `password` is nil; `wrongPassword` if the password does not
     /// open the file; `noKey`, `noCertificate` or `keyMismatch` if the identity is incomplete; `unsupported` if OpenSSL

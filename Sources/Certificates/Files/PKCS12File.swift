@@ -99,7 +99,7 @@ private final class PKCS12 {
     }
 }
 
-/// How often a password is hashed (RFC 8018 §4.2). The file says so, and OpenSSL takes any number.
+/// How often a password is hashed (RFC 8018 §4.2). The file determines the number, and OpenSSL accepts any.
 enum PKCS12Cost {
     /// Some seconds.
     static let largestCount = 10_000_000

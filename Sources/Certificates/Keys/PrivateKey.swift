@@ -83,9 +83,9 @@ package final class PrivateKey: @unchecked Sendable {
         }
     }
 
-    /// Generates a key on NIST P-256 that is to be certified many times. Putting its public key into a certificate
-    /// takes a fortieth of the time of a key from ``generate(_:)``, which OpenSSL encodes and decodes again through the
-    /// formats of all providers.
+    /// Generates a key on NIST P-256 for many certificates. Putting its public key into a certificate takes a fortieth
+    /// of the time of a key from ``generate(_:)``, which OpenSSL encodes and decodes again through the formats of all
+    /// providers.
     package static func generateP256() throws(CertificateError) -> PrivateKey {
         let key = try generate(.ecP256)
         guard let made = key.withPKEY({ csn_EVP_PKEY_as_EC_KEY($0) }) else {

@@ -13,7 +13,7 @@ package struct CSRAttributes: Sendable, Equatable {
     package private(set) var keySpecification: KeySpecification?
     /// The dotted object identifiers of attributes that are requested but not supported.
     package private(set) var ignored: [String] = []
-    /// The same with their names, as far as OpenSSL knows them.
+    /// The same with their names, or their numbers if OpenSSL does not know them.
     package var ignoredNames: [String] { ignored.map(Self.named) }
     /// The digest for the signature.
     private(set) var digest: RequestDigest?

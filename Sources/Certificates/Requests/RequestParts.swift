@@ -32,7 +32,7 @@ struct RequestedExtension: Equatable, Sendable {
     static let subjectAlternativeName = "2.5.29.17"
     static let keyUsage = "2.5.29.15"
     static let extendedKeyUsage = "2.5.29.37"
-    /// The extensions that a request includes by itself if it has a value for them.
+    /// The extensions that a request includes automatically if it has a value for them.
     static let ownNames: Set<String> = [subjectAlternativeName, keyUsage, extendedKeyUsage]
 
     /// The dotted object identifier.

@@ -84,7 +84,7 @@ extension RevocationList {
 
     // MARK: OpenSSL's verification
 
-    /// What X509_verify_cert says about the list.
+    /// The verdict of X509_verify_cert on the list.
     fileprivate final class Outcome {
         var isRevoked = false
         /// The first reason that the list does not count.

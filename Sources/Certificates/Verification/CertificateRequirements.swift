@@ -6,8 +6,8 @@ import CountersignCOpenSSL
 /// P-256 and SHA-256). A trust anchor is only checked for its name constraints, because nothing else in it takes part
 /// in the validation of a path (RFC 5280 §6.1).
 ///
-/// The text of a reason names the rule, so that the issuer can be told what to change. It is printable ASCII, because
-/// it is sent in a field of the response.
+/// The text of a reason names the rule, for a report to the issuer. It is printable ASCII, because it is sent in a
+/// field of the response.
 enum CertificateRequirements {
     /// The role of a certificate in a path.
     enum Role {

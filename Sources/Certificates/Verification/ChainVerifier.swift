@@ -63,7 +63,7 @@ package struct ChainVerifier: Sendable {
     }
 
     /// The verdict on `chain`, leaf first and as sent, for `host`: a canonical name or an IP address' text. `time` is
-    /// in seconds since 1970; `stapledOCSP` is the response that came with the chain, in DER.
+    /// in seconds since 1970; `stapledOCSP` is the response received with the chain, in DER.
     package func evaluate(
         chain: [Certificate], host: String, at time: Int64, stapledOCSP: [UInt8]? = nil
     ) -> ServerTrust {

@@ -26,7 +26,7 @@ extension NameConstraints {
         return faults
     }
 
-    /// Whether a wildcard among the leaf's names stands for a name that an issuer excludes: `*.example.com` for
+    /// Whether a wildcard among the leaf's names matches a name that an issuer excludes: `*.example.com` for
     /// `a.example.com`. OpenSSL looks only at the text of the wildcard, which is not in that subtree.
     static func exclude(wildcardsOf leaf: Certificate, issuers: some Sequence<Certificate>) -> Bool {
         let bases = Set(
@@ -52,7 +52,7 @@ extension NameConstraints {
         }
     }
 
-    /// An empty DNS name stands for all names.
+    /// An empty DNS name matches all names.
     private static func fault(ofBase base: DERItem?) -> String? {
         switch base?.tag {
         case nil:

@@ -2,8 +2,8 @@
 
 import CountersignCOpenSSL
 
-/// An extension of the profile (RFC 5280 §4.2), and what every certificate has to keep about it. OpenSSL decodes only
-/// some of them during validation, and ignores the others if they are malformed.
+/// An extension of the profile (RFC 5280 §4.2), and the rules for it that every certificate has to follow. OpenSSL
+/// decodes only some of them during validation, and ignores the others if they are malformed.
 struct ProfiledExtension {
     private let identifier: Int32
     private let name: String

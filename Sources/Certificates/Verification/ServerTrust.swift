@@ -50,7 +50,7 @@ package struct ServerTrust: Sendable, Equatable {
         case distributedList(url: String)
     }
 
-    /// Whether the certificate is revoked, as far as that is known.
+    /// Whether the certificate is revoked, or that this is unknown.
     package enum Revocation: Equatable, Sendable {
         /// The leaf is not revoked.
         case good(by: RevocationSource)

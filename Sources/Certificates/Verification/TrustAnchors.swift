@@ -67,7 +67,7 @@ package final class TrustAnchors: @unchecked Sendable {
         }
     }
 
-    // MARK: What X509_STORE_set_default_paths does, but for reading the file at once
+    // MARK: X509_STORE_set_default_paths, but without reading the file at once
 
     private static var systemFile: String {
         let chosen = csn_secure_getenv(X509_get_default_cert_file_env()) ?? X509_get_default_cert_file()

@@ -23,7 +23,7 @@ struct DigestChallenge: Equatable, Sendable {
     let protection: Protection?
     /// Whether the nonce of the request was out of date.
     let isStale: Bool
-    /// Whether the user name is to be sent as a hash.
+    /// Whether to send the user name as a hash.
     let hashesUser: Bool
     /// A server that states one knows RFC 7616, and with it `username*`.
     let charset: String?

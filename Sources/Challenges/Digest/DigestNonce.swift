@@ -2,8 +2,8 @@
 
 import CountersignCryptography
 
-/// A server's nonce with the client's nonce for it, and all texts that are the same for every request with them
-/// (RFC 7616 §3.4). What differs is the target, the count and the digest.
+/// A server's nonce with the client's nonce for it, and all texts that are the same for every request with them (RFC
+/// 7616 §3.4). The requests differ in the target, the count and the digest.
 final class DigestNonce: Sendable {
     /// Hashed before the count: the secret and the server's nonce, each with a colon. With an algorithm per session,
     /// the secret is the session's.

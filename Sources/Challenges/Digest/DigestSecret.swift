@@ -7,7 +7,7 @@ import CountersignCryptography
 final class DigestSecret: Sendable {
     /// In hexadecimal digits.
     let digits: Secret
-    /// The parameters that name the user, without what separates them from others.
+    /// The parameters that name the user, without separators.
     let userParameters: [UInt8]
 
     /// Throws `unusableCredential` as ``CredentialText`` does.

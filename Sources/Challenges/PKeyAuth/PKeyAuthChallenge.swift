@@ -41,7 +41,7 @@ package struct PKeyAuthChallenge: Sendable, Equatable {
 
     package func permits(algorithm: String) -> Bool { algorithms.contains(algorithm) }
 
-    /// Whether the server accepts this certificate, in DER, as far as it names one.
+    /// Whether the server accepts this certificate, in DER; true if it names none.
     package func accepts(certificate der: [UInt8]) -> Bool {
         thumbprint.map { $0.lowercased() == Hex.encode(Digest.sha1.hash(der)) } ?? true
     }

@@ -52,7 +52,7 @@ package final class BrokerCookieKeeper: Sendable {
 
     private static let lifetime = Duration.seconds(60)
     private static let failureLifetime = Duration.seconds(5)
-    /// How long no page waits after one that has waited in vain.
+    /// How long no page waits after one that has waited without success.
     private static let pause = Duration.seconds(30)
     /// The most calls at a time. A thread is blocked for each.
     private static let callLimit = 16

@@ -14,7 +14,7 @@ package struct BrokerSignIn: Sendable {
         package let tokens: TokenSet
         /// The user name.
         package let account: String
-        /// What tells the account from others: `uid.utid`, else the user name.
+        /// The identifier of the account: `uid.utid`, else the user name.
         package let subject: String
         /// `uid.utid`, if the broker has said it.
         package var homeAccount: String?
@@ -40,8 +40,8 @@ package struct BrokerSignIn: Sendable {
         ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
     }
 
-    /// Tokens of the account called `wanted`; without a name, of the only one, or of the one that `choose` returns the
-    /// index of. If the broker wants the person to sign in, it may show a window if `isInteractive`, and is waited for
+    /// Tokens of the account called `wanted`; without a name, of the only one, or of the one whose index `choose`
+    /// returns. If the broker wants the person to sign in, it may show a window if `isInteractive`, and is waited for
     /// until `limit`. Its window stays open after that, and if the task is cancelled. Throws ``BrokerError``,
     /// ``SignInError`` if nobody chooses or signs in, and `CancellationError` if the task is cancelled.
     package func run(
@@ -160,8 +160,8 @@ package struct BrokerSignIn: Sendable {
 }
 
 extension SignInProfile {
-    /// The client as the broker knows it. The authority is the issuer without the version that Microsoft writes at its
-    /// end, and the redirect URI the one that native clients of the broker are registered with.
+    /// The client's registration with the broker. The authority is the issuer without the version that Microsoft writes
+    /// at its end, and the redirect URI is that of the broker's native clients.
     var brokerApp: BrokerClientApp {
         let client = request.client.identifier
         let version = "/v2.0"

@@ -16,8 +16,8 @@ package final class BrokerTransfer: Sendable {
     private let choose: (@Sendable ([String]) async -> Int?)?
     private let found = Mutex<BrokerSignIn.Result?>(nil)
 
-    /// `account` is the user name at the broker; nil for the only account, or the one that `choose` chooses. The broker
-    /// has until `limit` for the tokens.
+    /// `account` is the user name at the broker; nil for the only account, or the choice of `choose`. The broker has
+    /// until `limit` for the tokens.
     package init(
         _ profile: SignInProfile, _ environment: [String: String], account: String?, limit: Duration,
         choose: (@Sendable ([String]) async -> Int?)? = nil

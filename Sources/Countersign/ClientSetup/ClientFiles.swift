@@ -26,7 +26,8 @@ package struct ClientFiles: Sendable {
     /// The folders to create before ``folder``.
     private let above: [String]
 
-    /// The files of clients that use one proxy. `name` tells this proxy from others of the user, such as `exec-1234`.
+    /// The files of clients that use one proxy. `name` distinguishes this proxy from the user's others, such as
+    /// `exec-1234`.
     package init(home: Home, name: String, isRoot: Bool = geteuid() == 0) {
         above = isRoot ? [Self.rootFolder] : ["\(home.path)/run", "\(home.path)/run/clients"]
         let base = above[above.count - 1]

@@ -18,14 +18,14 @@ struct GitSettings {
         ]
     }
 
-    /// What removes our setting from `inherited`.
+    /// The changes that remove our setting from `inherited`.
     static func off(in inherited: [String: String]) -> (unset: [String], set: [(name: String, value: String)]) {
         guard let index = own(in: inherited) else { return ([], []) }
         let names = ["GIT_CONFIG_KEY_\(index)", "GIT_CONFIG_VALUE_\(index)"]
         return index == 0 ? (names + [count], []) : (names, [(count, String(index))])
     }
 
-    /// git rejects a count that is not a number, so there are no settings then.
+    /// git rejects a count that is not a number, so such a count means no settings.
     private static func number(in inherited: [String: String]) -> Int {
         inherited[count].flatMap { Int($0) }.map { max(0, $0) } ?? 0
     }

@@ -12,7 +12,7 @@ package struct SubversionOptions {
             .map { "--config-option servers:global:\($0)=\(ShellWord.quoted($1))" }.joined(separator: " ")
     }
 
-    /// What to say before `words` run; nil unless they run Subversion without these options.
+    /// The warning before `words` run; nil unless they run Subversion without these options.
     package static func warning(for words: [String], rootPath: String) -> Diagnostic? {
         guard let program = words.first, program.split(separator: "/").last == "svn",
             !words.contains(where: { $0.contains("http-proxy-host") || $0.hasPrefix("--config-dir") })

@@ -7,8 +7,7 @@ import CountersignVault
 import Dispatch
 import Logging
 
-// What an enrolment has brought is wiped when nobody could confirm for the days of its profile that the device
-// complies.
+// The results of an enrolment are wiped after the days of its profile without a confirmation that the device complies.
 
 extension SignInRecord {
     /// When the results of this sign-in are wiped from the device; nil if its profile sets no deadline.
@@ -28,7 +27,7 @@ extension VaultOperations {
 }
 
 extension ComplianceKeeper {
-    /// A question about the sign-in has brought no confirmation: wipes it if the time for that is over.
+    /// A question about the sign-in was not answered with a confirmation: wipes the sign-in if its time is over.
     func noteUnconfirmed(
         _ record: SignInRecord, _ deadline: ComplianceDeadline, in vault: OpenVault,
         _ isAbandoned: @escaping @Sendable () -> Bool

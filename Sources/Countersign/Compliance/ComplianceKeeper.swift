@@ -11,7 +11,7 @@ import Synchronization
 
 /// Asks silently whether the device complies with the policies of the sign-ins that are withheld, or whose profiles
 /// want that confirmed regularly, on a ``ComplianceSchedule`` for each. Opens no page: a person is never asked from
-/// here. Wipes what nobody has confirmed for too long.
+/// here. Wipes enrolments that have been unconfirmed for too long.
 ///
 /// There must be only one for a home in a process; ``RenewalKeeper`` has it.
 final class ComplianceKeeper: Sendable {
@@ -26,7 +26,7 @@ final class ComplianceKeeper: Sendable {
     /// Reads files and waits for servers, so that no thread of the concurrency pool is blocked.
     private let queue = DispatchQueue(label: "countersign.compliance")
 
-    /// The longest interval between two looks at the vault, in seconds.
+    /// The longest interval between two readings of the vault, in seconds.
     private static let period: Int64 = 60
 
     private struct Watched {
@@ -39,7 +39,7 @@ final class ComplianceKeeper: Sendable {
         var hasWarned = false
     }
 
-    /// What follows a question without a confirmation.
+    /// The consequence of a question without a confirmation.
     enum Unconfirmed { case goOn, warn, wipe }
 
     /// `now` returns seconds since 1970, and `chance` a number from 0 to 1.
@@ -81,7 +81,7 @@ final class ComplianceKeeper: Sendable {
         }
     }
 
-    /// Until the next question, or the next look at the vault.
+    /// Until the next question, or the next reading of the vault.
     private var pause: Duration {
         let next = schedules.withLock { $0.values.map(\.schedule.due).min() } ?? .max
         let time = now()
@@ -96,7 +96,7 @@ final class ComplianceKeeper: Sendable {
         }
     }
 
-    /// Runs what blocks. `body` learns whether the task was cancelled.
+    /// Runs blocking work. `body` learns whether the task was cancelled.
     private func onQueue(_ body: @escaping @Sendable (_ isAbandoned: @escaping @Sendable () -> Bool) -> Void) async {
         let isAbandoned = Atomic(false)
         await withTaskCancellationHandler {
@@ -172,7 +172,7 @@ final class ComplianceKeeper: Sendable {
         noteUnconfirmed(record, deadline, in: vault, isAbandoned)
     }
 
-    /// Counts a question that has brought no confirmation.
+    /// Counts a question without a confirmation.
     func noteFailure(of name: String, _ deadline: ComplianceDeadline, at time: Int64) -> Unconfirmed {
         schedules.withLock { schedules in
             guard var watched = schedules[name] else { return .goOn }

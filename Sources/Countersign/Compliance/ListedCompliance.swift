@@ -15,7 +15,7 @@ package struct ListedCompliance: Equatable, Sendable, Codable {
     /// Of the organisation; empty for a device that complies.
     package let title: String
     package let message: String
-    /// Where a person brings compliance about; nil if no page is known.
+    /// The page on which a person can make the device comply; nil if unknown.
     package let page: String?
     /// In seconds since 1970.
     package let checked: Int64
@@ -133,8 +133,8 @@ extension VaultContents {
         return reasons
     }
 
-    /// The same of identities, by their names: a sign-in has brought them, itself or with a configuration profile. A
-    /// person's own identity with the name of a sign-in is used.
+    /// The same of identities, by their names: those that a sign-in has obtained or installed with a configuration
+    /// profile. A person's own identity with the name of a sign-in is used.
     var withheldIdentities: [String: Refusal] {
         let withheld = withheld
         guard !withheld.isEmpty else { return [:] }

@@ -41,12 +41,11 @@ extension VaultOperations {
         return begun.map { .done(Self.nothingLeft(of: $0)) } ?? .unknown(known: signInNames)
     }
 
-    /// What became of a wipe that was interrupted.
+    /// The outcome of an interrupted wipe.
     package typealias CompletedWipe = (name: String, result: Result<SignedOut, any Error>)
 
-    /// Completes the wipes that were interrupted. One that fails does not keep the others from it. Waits for nobody:
-    /// one that another process is completing, or whose tokens it is renewing, is left for later, and is not in the
-    /// result.
+    /// Completes the wipes that were interrupted. A failure of one does not prevent the others. Does not wait: a wipe
+    /// that another process is completing, or whose tokens it is renewing, is left for later, and is not in the result.
     package func completeWipes(_ dialogue: OperationDialogue = .silent) -> [CompletedWipe] {
         guard let vault else { return [] }
         return vault.contents.wipes.values.sorted { $0.name < $1.name }.compactMap { wipe in

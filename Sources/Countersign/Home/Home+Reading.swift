@@ -36,7 +36,7 @@ extension Home {
         return (try? file.readIfThere(upTo: fileLimitBytes)) ?? PublicSuffixes.shortList
     }
 
-    /// Whether anybody can register names below `name`, or it is no name.
+    /// Whether anyone can register names below `name`, or it is not a name.
     package static func isPublicSuffix(_ name: String) -> Bool {
         guard let host = try? HostName(canonicalizing: name) else { return true }
         return publicSuffixes.isPublicSuffix(host)

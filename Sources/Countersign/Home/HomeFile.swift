@@ -133,8 +133,7 @@ package struct HomeFile: Sendable {
 
     private static let temporarySuffix = ".new"
 
-    /// Creates a file beside this one. It is locked, so that ``removeAbandoned(in:)`` can tell that it is being
-    /// written.
+    /// Creates a file beside this one. It is locked, so that ``removeAbandoned(in:)`` can see that it is being written.
     private func temporaryFile(_ mode: mode_t) throws(CountersignError) -> (path: String, descriptor: Int32) {
         while true {
             let number = Self.written.add(1, ordering: .relaxed).newValue

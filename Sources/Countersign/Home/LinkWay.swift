@@ -50,7 +50,7 @@ struct LinkWay {
         self.folders = folders
     }
 
-    /// The target, the folders of the way and all folders above these, without duplicates. Of the folders above one,
+    /// The target, the folders of the path and all folders above these, without duplicates. Of the folders above one,
     /// those above `end` are left out.
     func places(upTo end: String) -> [String] {
         var places = [target]

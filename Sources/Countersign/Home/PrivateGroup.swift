@@ -4,8 +4,8 @@ import Glibc
 
 /// The groups that systems create for one user each, with the user's name.
 enum PrivateGroup {
-    /// Whether `owner` is the only member of `group`: it is the owner's primary group, has the owner's name, lists
-    /// nobody else, and is the primary group of no other user in `/etc/passwd`.
+    /// Whether `owner` is the only member of `group`: it is the owner's primary group, has the owner's name, lists no
+    /// other user, and is not the primary group of another user in `/etc/passwd`.
     ///
     /// A directory service need not list its users. The name distinguishes a private group there from one like `users`.
     static func isPrivate(group: gid_t, owner: uid_t) -> Bool {

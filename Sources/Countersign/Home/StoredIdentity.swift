@@ -3,7 +3,7 @@
 package import CountersignCertificates
 package import CountersignVault
 
-/// The stored key and chain of one identity, as far as they exist.
+/// The stored key and chain of one identity, which may be incomplete.
 package struct StoredIdentity: Sendable {
     /// The identity, if its key and chain exist and match.
     package let identity: Identity?

@@ -70,7 +70,7 @@ struct StoredRecords: Codable {
         let changedAt: Int64
     }
 
-    /// What an origin or a parent proxy has accepted.
+    /// The schemes that an origin or a parent proxy has accepted.
     struct Accepted: Codable {
         let site: String
         let schemes: [String]

@@ -7,8 +7,8 @@ import Glibc
 /// Refuses a home whose list of sites or trust anchors other users could change, as ssh refuses such a `~/.ssh`.
 ///
 /// The home, `AllowedSites`, `Certs`, `Certs/anchors` and their files must belong to this user, to root or, for root,
-/// to the user who ran sudo, and nobody else may write to them. If one is a symbolic link, its target is checked, and
-/// every folder on the way to it, with the folders above them up to the home or the root of the file system. Otherwise
+/// to the user who ran sudo, and no other user may write to them. If one is a symbolic link, its target is checked, and
+/// every folder on the path to it, with the folders above them up to the home or the root of the file system. Otherwise
 /// the folders above the home are not checked.
 ///
 /// A file system that is mounted read-only protects everything on it, regardless of permissions: Kubernetes mounts
@@ -103,7 +103,7 @@ struct WriteProtection {
         return faults
     }
 
-    /// `isTarget` is false for a folder on the way of a link.
+    /// `isTarget` is false for a folder on the path of a link.
     private func fault(of found: stat, _ path: String, _ name: String, isTarget: Bool = true) -> Fault? {
         if Self.isReadOnly(path) { return nil }
         if !owners.contains(found.st_uid) { return foreign(found, path, name) }

@@ -6,9 +6,9 @@ package struct OperationDialogue: Sendable {
     package let process: Int32?
     /// Receives the progress of a renewal, on any thread.
     package let report: @Sendable (RenewalProgress) -> Void
-    /// Whether nobody waits for the result any more, so that a renewal or a test request ends.
+    /// Whether no caller waits for the result any longer, so that a renewal or a test request ends.
     package let isAbandoned: (@Sendable () -> Bool)?
-    /// How the page that was to be opened has ended; nil while nobody knows.
+    /// The end of the page to open; nil until it is known.
     package let pageEnd: @Sendable () -> PageEnd?
     /// Chooses the anchors of a first enrolment; nil if the request has to have them. A running server does not call
     /// it.

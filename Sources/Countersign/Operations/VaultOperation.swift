@@ -4,7 +4,7 @@ package import CountersignCryptography
 
 /// Something that a command does with a home's vault: in its own process if it opens the vault, otherwise in the
 /// running server, which has it open. The properties of the value are the arguments, in JSON on the control socket. An
-/// operation may carry a secret into the vault, beside its value; none brings a secret out of it.
+/// operation may carry a secret into the vault, beside its value; none takes a secret out of it.
 ///
 /// ``OperationTable`` lists all operations. Those with keys in PKCS#11 tokens are missing on purpose: their URIs name
 /// libraries, which the server would load.

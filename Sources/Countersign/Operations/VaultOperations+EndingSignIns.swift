@@ -7,7 +7,8 @@ import CountersignSignIn
 import CountersignVault
 
 extension VaultOperations {
-    /// Nobody renews a token of the sign-in, requests a certificate for it, wipes it or replaces it meanwhile.
+    /// While they are held, no other process renews a token of the sign-in, requests a certificate for it, wipes it or
+    /// replaces it.
     struct RemovalLocks {
         fileprivate let signIn: RenewalLock
         fileprivate let identity: RenewalLock?
@@ -21,7 +22,7 @@ extension VaultOperations {
             signIn: lock, identity: try ownsIdentity(name, in: vault) ? identityLock(name, dialogue) : nil)
     }
 
-    /// Nil if somebody has one of them.
+    /// Nil if another process has one of them.
     func removalLocksIfFree(of name: String, in vault: OpenVault) throws -> RemovalLocks? {
         guard let lock = try RenewalLock.acquireIfFree(RenewalLock.name(ofSignIn: name), of: home) else { return nil }
         guard try ownsIdentity(name, in: vault) else { return RemovalLocks(signIn: lock, identity: nil) }
@@ -30,7 +31,7 @@ extension VaultOperations {
     }
 
     /// Revokes the tokens at the provider, and then removes them and the sites, whether the provider has done it or
-    /// not. The record is removed last: until then, the operation can be repeated, and the record says so.
+    /// not. The record is removed last: until then, the operation can be repeated, which the record shows.
     /// `identifier`: only the sign-in that has this one is removed.
     func removeSignIn(
         _ name: String, identifier: String? = nil, _ locks: RemovalLocks, _ dialogue: OperationDialogue

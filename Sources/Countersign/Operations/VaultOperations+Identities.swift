@@ -13,8 +13,8 @@ extension VaultOperations {
         try renewal(OperationDialogue(report: report))
     }
 
-    /// Stores a chain in its file, and in the vault what `store` has of its key; on failure, neither. A reference to a
-    /// key in a token is stored without a ``VaultOperation``.
+    /// Stores a chain in its file, and its key in the vault with `store`; on failure, neither. A reference to a key in
+    /// a token is stored without a ``VaultOperation``.
     package func importIdentity(
         _ name: String, _ chain: [Certificate], replaces: Bool, store: (inout VaultContents) throws -> Void
     ) throws {

@@ -10,8 +10,8 @@ import FoundationEssentials
 ///
 /// 1. The new files are written under temporary names, so that a full disk is noticed.
 /// 2. If the profile has an enrolment, the certificate is requested from its server.
-/// 3. The vault gets keys, enrolment and record in one step. The record's journal says which files are to be written
-///    and removed.
+/// 3. The vault gets keys, enrolment and record in one step. The record's journal names the files to write and to
+///    remove.
 /// 4. The files are renamed and removed.
 /// 5. The journal is removed from the record, or the record from the vault.
 ///
@@ -20,7 +20,7 @@ import FoundationEssentials
 extension VaultOperations {
     // MARK: Installing
 
-    /// Returns what became of the enrolment; nil if the profile has none.
+    /// Returns the outcome of the enrolment; nil if the profile has none.
     func installProfile(
         _ new: NewProfile, _ secret: Secret?, _ dialogue: OperationDialogue
     ) throws -> RenewalOutcome? {
@@ -95,7 +95,7 @@ extension VaultOperations {
         return .done(removed)
     }
 
-    /// Removes the profiles that a sign-in has brought.
+    /// Removes the profiles that a sign-in has installed.
     func removeProfiles(of signIn: String, _ dialogue: OperationDialogue) throws -> [RemovedProfile] {
         let vault = try opened()
         guard vault.contents.profiles.values.contains(where: { $0.owner?.signIn == signIn }) else { return [] }
@@ -107,7 +107,7 @@ extension VaultOperations {
         return try owned.map(\.identifier).sorted().compactMap { try remove($0, in: vault) }
     }
 
-    /// Nil if there is no such profile any more. The caller holds the lock.
+    /// Nil if the profile no longer exists. The caller holds the lock.
     private func remove(_ identifier: String, in vault: OpenVault) throws -> RemovedProfile? {
         let removal = try vault.update { contents -> ProfileRemoval? in
             guard var record = contents.profiles[identifier] else { return nil }
@@ -186,7 +186,7 @@ extension VaultOperations {
         return lock
     }
 
-    /// Keeps the profiles that a sign-in brings before it is stored. Without it, they are removed. Nil if another
+    /// Keeps the profiles that a sign-in installs before it is stored. Without it, they are removed. Nil if another
     /// process has it.
     package static func enrollingLock(of signIn: String, in home: Home) throws -> RenewalLock? {
         try RenewalLock.acquireIfFree(enrollingLockName(signIn), of: home)

@@ -62,7 +62,7 @@ extension VaultOperations {
 }
 
 extension VaultContents {
-    /// Whether another sign-in's profile has the same session. Nobody records which of them has brought a cookie.
+    /// Whether another sign-in's profile has the same session. Which of them has added a cookie is not recorded.
     func shares(_ scope: SessionScope, besides name: String) -> Bool {
         signIns.values.contains { $0.name != name && scope.isSame(as: $0.session) }
     }

@@ -132,7 +132,7 @@ extension VaultOperations {
         } else {
             contents.removeCompliance(of: new.name)
         }
-        // The profiles that it has brought have waited for it.
+        // The profiles that it has installed have waited for it.
         for var profile in contents.profiles.values where profile.owner?.signIn == new.name {
             profile.owner?.isPending = false
             try contents.setProfile(profile)
@@ -147,7 +147,7 @@ extension VaultOperations {
             if new.isSamePerson(as: former) {
                 try contents.giveCertificate(of: former, to: new)
             } else {
-                // Nobody's requests are answered with another person's certificate.
+                // No person's requests are answered with another person's certificate.
                 _ = contents.removeCertificate(of: former)
             }
         }

@@ -31,7 +31,7 @@ package struct VaultOperations: Sendable {
     package func perform<Operation: VaultOperation>(
         _ operation: Operation, secret: Secret? = nil, _ dialogue: OperationDialogue = .silent
     ) throws -> Operation.Result {
-        // An operation on profiles that cannot be completed says so itself.
+        // An operation on profiles that cannot be completed reports that itself.
         try? finishProfiles()
         return try operation.perform(on: self, secret: secret, dialogue)
     }

@@ -150,8 +150,8 @@ package struct ServerProxy: Sendable {
     /// How a proxy ended.
     package enum End: Equatable, Sendable {
         case finished(UnansweredReport)
-        /// The server has stopped, or its vault cannot be used any more. The report, if it could make one, is of the
-        /// time before.
+        /// The server has stopped, or its vault can no longer be used. The report, if it could make one, is of the time
+        /// before.
         case stopped(UnansweredReport?)
         /// The server does not respond.
         case silent

@@ -16,8 +16,8 @@ struct ProfileInstallation: Sendable {
     /// All new files.
     let files: [ProfileRecord.Journal.File]
 
-    /// Marks the enrolment of a profile that is not stored yet, in place of the identifier of a sign-in, so that nobody
-    /// continues it.
+    /// Marks the enrolment of a profile that is not stored yet, in place of the identifier of a sign-in, so that no
+    /// process continues it.
     static let ownerPrefix = "profile "
 
     /// Throws if the parts do not belong together.
@@ -80,7 +80,7 @@ struct ProfileInstallation: Sendable {
         EnrollmentRecord.Owner(signIn: Self.ownerPrefix + new.record.identifier)
     }
 
-    /// An identity that the profile brings.
+    /// An identity of the profile.
     func identity(_ name: String) -> Identity? { identities.first { $0.name == name } }
 
     // MARK: The vault
@@ -154,7 +154,7 @@ struct ProfileInstallation: Sendable {
 }
 
 extension ProfileRecord {
-    /// Whether the identity of that name is the one that the profile has brought.
+    /// Whether the identity of that name was installed by the profile.
     func hasBrought(_ name: String, in contents: VaultContents) -> Bool {
         identities.contains { identity in
             identity.isBrought && identity.name == name && contents.leafSHA256(of: name) == identity.leafSHA256
@@ -162,7 +162,7 @@ extension ProfileRecord {
         }
     }
 
-    /// Whether the identity of that name is, or will be, the one that the profile has enrolled.
+    /// Whether the identity of that name is, or will be, the profile's enrolled one.
     func hasEnrolled(_ name: String, in contents: VaultContents) -> Bool {
         guard let enrollment, enrollment.name == name else { return false }
         if let present = contents.enrollments[name] {

@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 extension ProfilePlan.Surroundings {
-    /// What `home` has before a profile is installed. `now` is in seconds since 1970.
+    /// The content of `home` before the installation of a profile. `now` is in seconds since 1970.
     package init(of home: Home, at now: Int64, in vault: any OperationPerformer) throws {
         self.init(now: now)
         profiles = try vault.perform(ListProfiles())

@@ -8,7 +8,7 @@ package import CountersignVault
 package typealias ProfileRow = (key: String, value: String)
 
 extension ReadProfile {
-    /// Who has signed the profile, one sentence each; one sentence that nobody has.
+    /// The signers of the profile, one sentence each; one sentence if it is unsigned.
     package var signatures: [String] {
         if signers.isEmpty { return ["not signed"] }
         return signers.map { signer in

@@ -97,7 +97,7 @@ package struct ProfilePlan: Sendable {
         }
     }
 
-    /// What ``InstallProfile`` gets, and its keys. Throws `refused` if a payload is refused, unless
+    /// The argument of ``InstallProfile``, and its keys. Throws `refused` if a payload is refused, unless
     /// `skipsRefused` is set, and if nothing is left to install.
     package func new(skipsRefused: Bool, owner: ProfileRecord.Owner? = nil) throws -> (NewProfile, Secret?) {
         if let (payload, reason) = refusals.first, !skipsRefused {
@@ -294,7 +294,7 @@ private struct Planner {
         return name
     }
 
-    /// Whether the former version of the profile has brought the identity of that name.
+    /// Whether the former version of the profile has installed the identity of that name.
     private func isOwn(_ name: String) -> Bool {
         guard let former else { return false }
         if former.enrollment?.name == name { return true }

@@ -18,7 +18,7 @@ extension VaultContents {
     }
 
     /// The pending plan of that name. If the identity exists, a plan counts only once a server has received the
-    /// request. One of a sign-in counts once the sign-in is stored: before, nobody else has a token for it.
+    /// request. One of a sign-in counts once the sign-in is stored: before, no other process has a token for it.
     func pendingPlan(of name: String) -> EnrollmentRecord? {
         guard let pending = pendingEnrollments[name], let plan = pending.plan, !hasAbandonedRequest(named: name)
         else { return nil }

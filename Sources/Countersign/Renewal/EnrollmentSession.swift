@@ -27,7 +27,7 @@ struct EnrollmentSession: Sendable {
     /// in the enrolment's record when it returns.
     typealias Confirmation = @Sendable (ESTPublishedAuthorities) throws -> [Certificate]
 
-    /// What authenticates a request.
+    /// The authentication of a request.
     enum Authentication: Sendable {
         /// The certificate that is being renewed.
         case current(Identity)
@@ -48,7 +48,7 @@ struct EnrollmentSession: Sendable {
         }
     }
 
-    /// What authenticates a first request: any of the enrolment's credential, the access token of a sign-in, and
+    /// The authentication of a first request: any of the enrolment's credential, the access token of a sign-in, and
     /// another identity.
     struct Enroller: Sendable {
         var credential: PasswordCredential?
@@ -102,7 +102,7 @@ struct EnrollmentSession: Sendable {
     }
 
     /// Requests a certificate with each available authentication until the server accepts one. `prepare` receives the
-    /// server's CSR attributes and returns the key, and the previous request if it is to be repeated.
+    /// server's CSR attributes and returns the key, and the previous request for a repetition.
     func request(
         _ prepare: (CSRAttributes?) throws -> (key: PrivateKey, previous: [UInt8]?)
     ) async throws -> Answer {

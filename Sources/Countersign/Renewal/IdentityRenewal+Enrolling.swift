@@ -23,7 +23,7 @@ extension IdentityRenewal {
     }
 
     /// Obtains the certificate of a sign-in, and stores both in one step. If that fails, nothing stays pending either:
-    /// the sign-in does not exist. The caller holds the identity's lock, which the renewal's result goes to.
+    /// the sign-in does not exist. The caller holds the identity's lock, which receives the renewal's result.
     func enroll(
         _ plan: EnrollmentRecord, of signIn: SignInInProgress, _ options: Options, _ lock: RenewalLock
     ) async throws -> Outcome {
@@ -109,8 +109,7 @@ extension IdentityRenewal {
             let before = (contents.pendingEnrollments[name], contents.leafSHA256(of: name))
             var plan = plan
             plan.refusedCredential = contents.refusal(of: plan)
-            // A pending request to another server, or for other names, is not the one that the plan describes. Nor is
-            // that of another person.
+            // A pending request to another server, for other names, or of another person does not match the plan.
             var pending =
                 if let pending = before.0, let former = pending.plan, former.makesSameRequest(as: plan),
                     contents.canContinue(former, with: signIn), pending.token?.uri == token?.uri
@@ -144,7 +143,7 @@ struct SignInInProgress: Sendable {
 struct ProfileInProgress: Sendable {
     /// Authenticates the request; the vault does not have it yet.
     let identity: Identity?
-    /// The anchors that the profile brings.
+    /// The anchors of the profile.
     let anchors: [Certificate]
     /// Throws if the profile cannot be stored.
     let check: @Sendable (VaultContents) throws -> Void

@@ -62,13 +62,13 @@ extension RenewalAttempt {
         }
     }
 
-    /// Whether the present identity is to be preferred to one that failed its test with this error.
+    /// Whether the present identity is preferable to one that failed its test with this error.
     private func hasBetterIdentity(than error: EnrollmentError) async throws -> Bool {
         switch error.code {
         case .identityUnusable:
             guard let present = try workingIdentity() else { return false }
-            // One that is to be replaced may be for other servers. Otherwise, a server that cannot use the present key
-            // in TLS either, such as P-384 with libest, has not tested the new certificate.
+            // The identity to replace may be for other servers. Otherwise, a server that cannot use the present key in
+            // TLS either, such as P-384 with libest, has not tested the new certificate.
             if plan(in: vault.contents) != nil { return true }
             return try await canBeUsed(present)
         default:

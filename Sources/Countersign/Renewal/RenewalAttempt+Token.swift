@@ -34,7 +34,7 @@ extension RenewalAttempt {
 }
 
 extension RenewalContext {
-    /// Renews an access token that has expired. Of all processes, one does that at a time.
+    /// Renews an expired access token. Only one process does so at a time.
     func renewToken(_ token: CredentialReference) async -> TokenRenewer.Outcome {
         let renewals = SignInRenewals(home: home, vault: vault, now: now)
         let outcome = await renewals.renewer.renew(token, .expired)

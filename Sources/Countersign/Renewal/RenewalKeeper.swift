@@ -8,8 +8,8 @@ import Dispatch
 package import Logging
 import Synchronization
 
-/// Renews the enrolled identities of a home: checks once a minute which of them are due and requests new certificates
-/// for those. Has the ``ComplianceKeeper`` of the home, too, which it starts and stops.
+/// Renews the enrolled identities of a home: checks once per minute which of them are due and requests new certificates
+/// for those. Also owns the ``ComplianceKeeper`` of the home, which it starts and stops.
 ///
 /// There must be only one for a home in a process: a ``ChallengeController`` shares its own with every proxy that it
 /// runs.

@@ -36,7 +36,7 @@ package struct RenewalState: Equatable, Sendable, Codable {
     /// Whether a renewal is due and possible.
     package var isRenewable: Bool { isDue && isEnrolled }
 
-    /// What to do about an identity of that name that was imported: no server can renew it.
+    /// The remedy for an imported identity of that name, which no server can renew.
     package static func importAgain(_ name: String) -> String {
         "it was imported: " + (Remedy.importIdentity(name: name, replaces: true).command.map { "`\($0)`" } ?? "")
     }

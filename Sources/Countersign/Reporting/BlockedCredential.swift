@@ -49,7 +49,7 @@ package struct BlockedCredential: Equatable, Sendable, Codable {
     }
 
     /// `rejected at https://git.corp.example:443 (basic, realm "r") since 2026-01-01T00:00:00Z`, whether it is sent
-    /// anywhere else, and what ends a pause.
+    /// elsewhere, and the end of a pause.
     package var sentence: String {
         let sentences = places.map { place in
             let realm = place.realm.map { ", realm \($0.debugDescription)" } ?? ""

@@ -32,8 +32,8 @@ package struct Explanation: Equatable, Sendable {
     package let site: ThreeChecks.Check
     /// The line that lists the site, if there is one.
     package let rule: SiteRule?
-    /// All schemes that this build supports, in the order in which they are tried: strongest first. Those that must be
-    /// named are left out unless the line does. Empty if the site check fails.
+    /// All schemes that this build supports, in the order in which they are tried: strongest first. Omits schemes that
+    /// must be named, unless the line names them. Empty if the site check fails.
     package let schemes: [Scheme]
 
     /// The trust exceptions for the site that are in effect.
@@ -42,7 +42,7 @@ package struct Explanation: Equatable, Sendable {
     package let broker: ThreeChecks.Check?
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
-    /// What helps if no challenge is answered, best first.
+    /// The remedies if no challenge is answered, best first.
     package let remedies: [Remedy]
     /// The next hops of a request, if a setting names parents; otherwise empty.
     package var route: [RouteHop] = []
@@ -92,7 +92,7 @@ package struct Explanation: Equatable, Sendable {
         }
     }
 
-    /// Of the schemes that the line permits, what helps the last one counts: it is the one that most sites offer.
+    /// The remedies for the last of the permitted schemes count: most sites offer that one.
     private static func remedies(
         _ schemes: [Scheme], at origin: Origin, _ rule: SiteRule, _ policy: Policy
     ) -> [Remedy] {
@@ -279,7 +279,7 @@ extension Explanation: CustomStringConvertible {
         return "a parent may intercept TLS with \(anchors.joined(separator: " or "))"
     }
 
-    /// What an unknown revocation status of the site's certificate means, unless that is the default.
+    /// The consequence of an unknown revocation status of the site's certificate; nil for the default.
     private var revocationText: String? {
         guard handling == .intercept else { return nil }
         return switch rule?.revocation {

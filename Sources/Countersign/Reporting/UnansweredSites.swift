@@ -19,9 +19,9 @@ package final class UnansweredSites: Sendable {
         package var path: String?
         /// A short sentence without a full stop.
         package let reason: String
-        /// What helps, best first.
+        /// The remedies, best first.
         package let remedies: [Remedy]
-        /// Whether ``reason`` says so, too.
+        /// Whether ``reason`` contains the remedy, too.
         package var isSaidWithRemedy = false
 
         /// A command in backquotes with its requirements, or a sentence; nil if nothing helps.
@@ -104,7 +104,7 @@ package final class UnansweredSites: Sendable {
             }
         }
 
-        /// A request for `path` was answered, also if it had not been before.
+        /// A request for `path` was answered, even if an earlier one was not.
         mutating func answered(_ space: AuthenticationSpace, _ path: String?) {
             answered.insert(space.origin)
             failures = failures.compactMap { part, failure in
@@ -191,7 +191,7 @@ package final class UnansweredSites: Sendable {
             if !failed.isEmpty { return failed }
             guard hasFailed else { return [] }
             if let site = state.uncertain[origin] { return [site] }
-            // It has not challenged anybody.
+            // The origin has not challenged any client.
             guard state.unreached[origin] == nil else { return [] }
             return state.tunnelled[origin].map {
                 [
@@ -254,7 +254,7 @@ package final class UnansweredSites: Sendable {
         Site(origin: origin, reason: trust.text, remedies: [Remedy(trust, at: origin)].compactMap(\.self))
     }
 
-    /// Nil if nobody expects an answer.
+    /// Nil if no client expects an answer.
     private func handedBack(
         _ origin: Origin, _ challenge: Challenge?, _ checks: ThreeChecks, _ rule: SiteRule?
     ) -> Site? {

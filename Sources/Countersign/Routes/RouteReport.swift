@@ -4,7 +4,7 @@ import CountersignAddresses
 import CountersignCryptography
 package import CountersignParents
 
-/// Where a request goes next, for people and scripts: one hop, with the reason.
+/// The next hop of a request, for people and scripts, with the reason.
 package struct RouteHop: Equatable, Sendable, Codable {
     /// `direct` or `http://proxy.corp.example:8080`.
     package let hop: String

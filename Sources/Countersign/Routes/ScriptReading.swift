@@ -120,7 +120,7 @@ package struct ScriptReading: Sendable {
         return WPADNames.urls(forDomain: name) { Home.publicSuffixes.isPublicSuffix($0) }
     }
 
-    /// What follows the first label of the machine's full name, or the first search domain of the resolver.
+    /// The labels after the first in the machine's full name, or the first search domain of the resolver.
     package static let ownDomain: @Sendable () -> String? = {
         var room = [CChar](repeating: 0, count: 256)
         if gethostname(&room, room.count - 1) == 0 {

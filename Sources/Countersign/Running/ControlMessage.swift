@@ -12,7 +12,7 @@ package enum ControlRequest: Sendable {
     case unlock
     /// The server replaces itself by a new process.
     case restart
-    /// Where a request to the URL goes next. The reply has a ``ControlReply/route``.
+    /// The next hops of a request to the URL. The reply has a ``ControlReply/route``.
     case route(url: String)
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
     case perform(any VaultOperation)

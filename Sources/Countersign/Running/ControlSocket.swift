@@ -142,8 +142,8 @@ package final class ControlSocket: Sendable {
         return isAccepted
     }
 
-    /// Receives the next request on a silent connection; nil if it had to make room for another meanwhile, and does not
-    /// count any more.
+    /// Receives the next request on a silent connection; nil if it had to make room for another meanwhile, and no
+    /// longer counts.
     private func nextRequest(on connection: ControlConnection) -> ControlConnection.Received? {
         let received = connection.receive()
         return endSilence(of: connection) ? received : nil
@@ -339,7 +339,7 @@ final class ControlConnection: Sendable {
 
     /// Returns whether everything was sent.
     func send(_ request: ControlRequest, _ secret: Secret?) -> Bool {
-        // An empty secret cannot be told from none.
+        // An empty secret cannot be distinguished from none.
         let secret = secret.flatMap { $0.count == 0 ? nil : $0 }
         guard send(ControlMessage(request, secretBytes: secret?.count)) else { return false }
         return secret.map { socket.send($0) } ?? true

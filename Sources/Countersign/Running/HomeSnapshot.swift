@@ -33,7 +33,7 @@ package struct HomeSnapshot: Sendable {
     var generation: UInt64 = 0
     /// The trust exceptions in effect when the policy was made.
     var trustExceptions: [TrustExceptionRecord] = []
-    /// The vault's contents when the home was last read; nil if it was locked or not there.
+    /// The vault's contents when the home was last read; nil if it was locked or missing.
     var readContents: VaultContents?
     /// The parts of the latest policy; nil before the first.
     private(set) var applied: PolicyInputs?
@@ -138,7 +138,7 @@ package struct HomeSnapshot: Sendable {
     /// When the access tokens of sign-ins expire.
     private var expiryTimes: [String: Int64] {
         (vault?.contents.signIns ?? [:]).mapValues { record in
-            // No token of a sign-in that is being removed is sent any more.
+            // Tokens of a sign-in that is being removed are no longer sent.
             if record.ended == SignInRecord.isSigningOut { return 0 }
             return record.expires == 0 ? .max : record.expires
         }

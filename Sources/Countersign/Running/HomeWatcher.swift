@@ -23,7 +23,7 @@ package final class HomeWatcher: Sendable {
     private static let events =
         UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO) | UInt32(IN_MOVED_FROM) | UInt32(IN_DELETE) | UInt32(IN_CREATE)
 
-    /// `changed` is called on `queue`. Several changes in a row may be one call. `polls` looks at the files once a
+    /// `changed` is called on `queue`. Several changes in a row may be one call. `polls` checks the files once per
     /// second instead of using inotify.
     package init(_ home: Home, on queue: DispatchQueue, polls: Bool = false, changed: @escaping @Sendable () -> Void) {
         let file = polls ? -1 : inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -71,7 +71,7 @@ package final class HomeWatcher: Sendable {
         return timer
     }
 
-    /// What polling compares.
+    /// The values that polling compares.
     private struct Versions: Equatable {
         let files: HomeStamp
         let vault: [VaultItemVersion?]

@@ -169,7 +169,7 @@ package final class PolicyKeeper: Sendable {
             reader.logger.info("the vault was locked")
             return (vault, changes)
         }
-        // Nothing uses the vault any more; the last cookies are worth one attempt.
+        // The vault is no longer in use; the last cookies are worth one attempt.
         guard let vault else { return }
         failedWrites.withLock { failedWrites in
             failedWrites = 0

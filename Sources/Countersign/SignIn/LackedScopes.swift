@@ -19,7 +19,7 @@ struct LackedScopes: Sendable {
 
     /// The scopes that the challenge names, or else the metadata of the resource, without those in `granted`. Throws
     /// `refused` without any, and ``ProtectedResourceError`` if the resource is not for tokens of `issuer`. `inform`
-    /// gets a sentence about metadata that is left out.
+    /// gets a sentence about ignored metadata.
     func found(
         besides granted: [String], issuer: Issuer, _ client: ProviderClient, inform: (String) -> Void
     ) async throws -> [String] {

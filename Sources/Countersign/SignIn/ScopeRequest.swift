@@ -56,7 +56,7 @@ struct ScopeRequest: Sendable {
             report: { [report] in report(kind, $0) })
         let result = try await flow.run()
         try await check(result, granted + missing, record, profile, client)
-        // A cancellation does not reach it: nobody would know of the tokens.
+        // Shielded from a cancellation, after which the tokens would be lost.
         try await Task.detached { try await store(result, record, kind) }.value
         return missing
     }

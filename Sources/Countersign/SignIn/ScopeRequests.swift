@@ -9,7 +9,7 @@ package import Logging
 import Synchronization
 
 /// Signs a person in again when a site requires a scope that the access token of a sign-in does not have. The request
-/// that has shown it is not held up: its response goes to the client, and the next request gets the new token.
+/// that has shown it is not delayed: its response goes to the client, and the next request gets the new token.
 ///
 /// ``ScopeLimits`` says how often.
 package final class ScopeRequests: Sendable {
@@ -51,7 +51,7 @@ package final class ScopeRequests: Sendable {
 
     package var asker: ScopeAsker { ScopeAsker { [self] in begin($0) } }
 
-    /// Closes the pages, and begins no request any more.
+    /// Closes the pages, and begins no further request.
     package func cancel() {
         let running = state.withLock { state in
             state.isStopped = true
@@ -105,7 +105,7 @@ package final class ScopeRequests: Sendable {
         case .success(let scopes):
             logger.notice("the access token of \"\(wish.name)\" has the scope \(scopes.joined(separator: " ")) now")
         case .failure(let error):
-            // When the proxy stops, nobody has to do anything.
+            // When the proxy stops, the person needs to do nothing.
             if !Task.isCancelled { warn(lack, error) }
         }
     }

@@ -73,8 +73,7 @@ extension SignInRecord {
 }
 
 extension VaultContents {
-    /// The sign-in that an enrolment belongs to; nil if it belongs to none, or to one that is not stored, yet or any
-    /// more.
+    /// The sign-in that an enrolment belongs to; nil if it belongs to none, or to one that is not or no longer stored.
     func signIn(of plan: EnrollmentRecord) -> SignInRecord? {
         signIns[plan.name].flatMap { plan.belongs(to: $0) ? $0 : nil }
     }

@@ -9,7 +9,7 @@ import CountersignVault
 /// steps: ``check(_:)``, the person's consent, ``prepare(replacing:in:)``, ``SignInFlow``, and storing the result.
 package struct SignInPlan: Sendable {
     package let profile: SignInProfile
-    /// The file or URL that the profile came from.
+    /// The file or URL of the profile.
     package let source: String
     /// The name of the sign-in and of its access token.
     package let name: String
@@ -31,7 +31,7 @@ package struct SignInPlan: Sendable {
     /// The lines that the sign-in adds to the list of sites.
     package var sites: [String] { profile.siteLines(name: name) }
 
-    /// The user agent that is used if nobody names another one.
+    /// The default user agent.
     package func userAgent(in environment: [String: String]) -> UserAgentKind {
         profile.userAgent ?? UserAgentKind.preferred(in: environment)
     }
@@ -41,8 +41,8 @@ package struct SignInPlan: Sendable {
         try vault.perform(ListSignIns()).first { $0.name == name }
     }
 
-    /// Another provider's profile must not take over a name that nobody has chosen for it: the sites with that name
-    /// would get its token. Throws `nameInUse`.
+    /// Another provider's profile must not take over a name that was not chosen for it: the sites with that name would
+    /// get its token. Throws `nameInUse`.
     package func check(_ former: ListedSignIn?) throws {
         guard let former, former.issuer != profile.issuer.text, !isNameChosen else { return }
         throw CountersignError(
@@ -89,8 +89,8 @@ package struct SignInPlan: Sendable {
 // MARK: Profiles
 
 extension SignInProfile {
-    /// Reads a profile from a file, or from an https URL with `client`, and returns it with the place that it came
-    /// from: the URL, or the absolute path. Errors of its contents name `place`.
+    /// Reads a profile from a file, or from an https URL with `client`, and returns it with its source: the URL, or the
+    /// absolute path. Errors of its contents name `place`.
     package static func read(
         _ place: String, with client: ProviderClient
     ) async throws -> (profile: SignInProfile, source: String) {

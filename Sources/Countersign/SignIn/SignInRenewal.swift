@@ -168,7 +168,7 @@ struct SignInRenewal: Sendable {
         return new
     }
 
-    /// With `outcome`, the device does not comply, and no challenge of the sign-in is answered any more.
+    /// With `outcome`, the device does not comply, and challenges of the sign-in are no longer answered.
     func noteFailure(_ received: Received?, _ outcome: ComplianceOutcome? = nil) throws {
         let time = renewals.now()
         try vault.update { contents in

@@ -53,7 +53,7 @@ package final class SignInRenewals: Sendable {
         var wiping: Task<Void, Never>?
         /// Renewals in progress, by name.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
-        /// No renewal begins any more.
+        /// No further renewal begins.
         var isStopped = false
         /// New tokens that could not be stored yet, by name.
         var unstored: [String: UnstoredTokens] = [:]
@@ -206,7 +206,7 @@ package final class SignInRenewals: Sendable {
             guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name] else {
                 return .unavailable(reason: "the sign-in \"\(name)\" was removed")
             }
-            // No token of a sign-in that is being removed is sent any more.
+            // Tokens of a sign-in that is being removed are no longer sent.
             if record.ended == SignInRecord.isSigningOut { return .unavailable(reason: record.endedText) }
             let present = token.tagged(with: vault.tagKey)
             // Another process, or another request, was faster.
@@ -246,7 +246,8 @@ package final class SignInRenewals: Sendable {
             // A person is never asked from here.
             refusal = await renewal.remediateSilently()
             if Task.isCancelled {
-                // The proxy is stopping; nobody has cancelled the remediation, and the provider is not asked again.
+                // The proxy is stopping. The remediation was not cancelled, and there is no further request to the
+                // provider.
                 (failure, refusal) = (CancellationError(), nil)
             } else if let compliant = refusal, compliant.status == .compliant {
                 (received, failure) = await renewal.ask()
@@ -428,7 +429,7 @@ package final class SignInRenewals: Sendable {
         try? await onQueue { [changed] in changed() }
     }
 
-    /// Runs what reads or writes files, and may wait for another process, off the threads of the concurrency pool.
+    /// Runs work that reads or writes files, or may wait for another process, off the threads of the concurrency pool.
     func onQueue<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "countersign.sign-in").async { continuation.resume(with: Result { try body() }) }

@@ -56,8 +56,8 @@ struct SignInSites {
         return rule.answer.isEmpty ? rule.session.map { (rule.pattern, $0) } : nil
     }
 
-    /// The contents of the file; empty if it has no line any more. A line that shares a session is left out if another
-    /// file shares the same one at that site: profiles of one group do.
+    /// The contents of the file; empty if no line is left. A line that shares a session is left out if another file
+    /// shares the same one at that site: profiles of one group do.
     private func text(with new: [String], replacing former: [String]) throws -> String {
         var files = try home.siteFiles()
         let index = files.firstIndex { $0.name == file.name }

@@ -130,7 +130,7 @@ package struct SignInTokens: Equatable, Sendable {
         self.identity = identity
     }
 
-    /// An ID token that is too long for the vault is left out: nothing depends on it.
+    /// Omits an ID token that is too long for the vault: nothing depends on it.
     package init(_ tokens: TokenSet) {
         let identity = tokens.idToken.flatMap { $0.count <= VaultLimits.passwordBytes ? $0 : nil }
         self.init(access: tokens.accessToken, refresh: tokens.refreshToken, identity: identity)

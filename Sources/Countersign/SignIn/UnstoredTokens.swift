@@ -2,9 +2,9 @@
 
 import CountersignVault
 
-/// New tokens of a sign-in that the vault does not accept, because the disk is full or another process does not let go
-/// of it. The provider may accept no others any more, so the lock is held until they are stored: another process would
-/// use the refresh token that they replace.
+/// New tokens of a sign-in that the vault does not accept, because the disk is full or another process does not release
+/// it. The provider may no longer accept others, so the lock is held until they are stored: another process would use
+/// the refresh token that they replace.
 struct UnstoredTokens: Sendable {
     let renewal: SignInRenewal
     let received: SignInRenewal.Received

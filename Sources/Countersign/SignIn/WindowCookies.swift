@@ -5,7 +5,7 @@ package import CountersignSignIn
 import Glibc
 
 extension SharedCookies {
-    /// Adds the cookies that the window has brought to their session in the vault.
+    /// Adds the cookies that the window has reported to their session in the vault.
     package func store(in vault: any OperationPerformer) throws {
         let known = try vault.perform(ListSessions()).first { $0.key == key }?.cookies ?? []
         let captured = captured(at: Int64(time(nil)), isPublicSuffix: Home.isPublicSuffix) { identity in

@@ -3,8 +3,8 @@
 import CountersignCryptography
 import Glibc
 
-/// Write leases (fcntl(2), F_SETLEASE) on files of a folder. The kernel grants one only for a file that nobody else has
-/// open, and it delays anybody who opens the file until the lease is released.
+/// Write leases (fcntl(2), F_SETLEASE) on files of a folder. The kernel grants one only for a file that no other
+/// process has open, and delays other openers of the file until the lease is released.
 final class FileLeases {
     private var descriptors: [String: Int32] = [:]
 
@@ -32,14 +32,15 @@ final class FileLeases {
         let descriptor = folder.open(reading: name)
         guard descriptor >= 0 else { return false }
         descriptors[name] = descriptor
-        // The kernel tells the holder of a lease that somebody waits: SIGIO would end the process, SIGURG does not.
+        // The kernel signals the holder of a lease if another process waits: SIGIO would end the process, SIGURG does
+        // not.
         _ = fcntl(descriptor, Self.setSignal, SIGURG)
         return fcntl(descriptor, Self.setLease, Int32(F_WRLCK)) == 0
     }
 
     deinit { for descriptor in descriptors.values { close(descriptor) } }
 
-    /// Whether nobody has tried to open one of the files since.
+    /// Whether no other process has tried to open one of the files since.
     var areIntact: Bool { descriptors.values.allSatisfy { fcntl($0, Self.getLease) == Int32(F_WRLCK) } }
 
     /// The names of the files.

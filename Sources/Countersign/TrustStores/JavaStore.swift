@@ -126,11 +126,11 @@ struct JavaStore: TrustStore {
 
     /// `$1` is the keystore, `$2` the purpose, the rest is the keytool command. The first line of standard input is the
     /// password. keytool modifies files in place, so it is run on a copy, which replaces the keystore only if that is
-    /// still the same. The original is put back only if its digest shows that nobody else has changed the keystore
+    /// still the same. The original is restored only if the digest shows that no other program has changed the keystore
     /// since Countersign did.
     ///
     /// Root writes only in a new folder of its own, and from there moves files over names in the keystore's folder,
-    /// which does not follow a link that somebody has put there.
+    /// which does not follow a planted link.
     private static let script = """
         IFS= read -r COUNTERSIGN_STOREPASS; export COUNTERSIGN_STOREPASS
         store=$1 purpose=$2; shift 2; umask 077; set -C

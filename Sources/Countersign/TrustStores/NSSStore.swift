@@ -28,7 +28,7 @@ struct NSSStore: TrustStore {
         "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser",
     ]
 
-    /// All databases of the user, and the one that a browser would use if it does not exist yet.
+    /// All databases of the user, and the missing one that a browser would create.
     static func all(_ layout: StoreLayout) -> [NSSStore] {
         var stores: [NSSStore] = []
         var places: Set<String> = []

@@ -6,8 +6,8 @@ import Glibc
 /// A store's files from before Countersign's first entry, kept in a folder beside them until its last entry is removed.
 ///
 /// A database's bytes change even if an entry is added and removed again, so removal ends with the original files. That
-/// must never undo a change by anybody else, so a change is made on a copy, which takes the place of the files only if
-/// they are still the same and no other program has them open. The originals are put back under the same conditions.
+/// must never undo a change by another program, so a change is made on a copy, which takes the place of the files only
+/// if they are still the same and no other program has them open. The originals are restored under the same conditions.
 /// In all other cases, and after a crash, they are discarded, and the store is changed in place.
 struct OriginalFiles {
     /// The store's folder.
@@ -82,8 +82,8 @@ struct OriginalFiles {
         return true
     }
 
-    /// Exchanges the files, or moves those that the other folder does not have. Undoes that if somebody tries to open
-    /// one meanwhile, who would otherwise have got a file that is no longer the store's.
+    /// Exchanges the files, or moves those that the other folder does not have. Undoes that if another process tries to
+    /// open one meanwhile, which would otherwise have got a file that is no longer the store's.
     private func exchange(
         _ names: [String], of store: OpenFolder, with other: OpenFolder, while leases: FileLeases
     ) -> Bool {
@@ -123,8 +123,8 @@ struct OriginalFiles {
 
     // MARK: Restoring
 
-    /// Puts the originals back, and removes the folders that were created for them. Returns false if that could undo a
-    /// change by anybody else; nothing has changed then.
+    /// Restores the originals, and removes the folders that were created for them. Returns false if that could undo a
+    /// change by another program; nothing has changed then.
     func restore() -> Bool {
         guard let store = OpenFolder(place) else { return false }
         store.lock()

@@ -3,7 +3,8 @@
 import Countersign
 import CountersignChallenges
 
-/// What `countersign exec` says when its command has ended: one line for each site whose challenge was not answered.
+/// The report of `countersign exec` when its command has ended: one line for each site whose challenge was not
+/// answered.
 struct ExecSummary {
     let report: UnansweredReport
     let home: Home

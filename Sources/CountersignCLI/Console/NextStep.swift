@@ -6,7 +6,7 @@ import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 
-/// What `countersign test` advises after a request without a good response.
+/// The advice of `countersign test` after a request without a good response.
 struct NextStep {
     let url: AbsoluteURL
     let explanation: Explanation

@@ -10,7 +10,7 @@ import Synchronization
 enum PrintedCommand {
     private static let home = Mutex<String?>(nil)
 
-    /// The home that printed commands name; nil if they use it without being told.
+    /// The home that printed commands name; nil if they use it by default.
     static func use(home path: String?) {
         let folder = FileManager.default.currentDirectoryPath
         home.withLock { $0 = path.map { $0.hasPrefix("/") ? $0 : "\(folder)/\($0)" } }

@@ -138,7 +138,7 @@ struct SignInReporter: Sendable {
         if let text = try? Console.jsonLine(line) { Console.result(text) }
     }
 
-    /// The last lines. `certificate` is the one that came with the sign-in.
+    /// The last lines. `certificate` is the sign-in's certificate.
     func stored(_ new: NewSignIn, _ certificate: ListedCertificate?) {
         let expires = new.expires == 0 ? nil : WallClock.rfc3339(new.expires)
         guard !isJSON else {

@@ -8,7 +8,7 @@ final class TerminalAnswers: Sendable {
     private let descriptor: Int32
 
     private static let lineBytes = 4096
-    /// Between two looks at a terminal that has no input, or no room for output.
+    /// The pause between polls of a terminal that has no input, or no room for output.
     private static let pause = Duration.milliseconds(50)
 
     /// Nil if the process has no controlling terminal, or is in its background.

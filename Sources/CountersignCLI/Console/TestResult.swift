@@ -8,7 +8,7 @@ import CountersignHTTP1
 import CountersignProxy
 import Glibc
 
-/// What `countersign test` shows: the way of one request, and what to do next.
+/// The output of `countersign test`: the route of one request, and the next step.
 struct TestResult: Encodable {
     let site: String
     /// `direct`, or the next hops with their reasons.
@@ -46,7 +46,7 @@ struct TestResult: Encodable {
         case isGood = "ok"
     }
 
-    /// `route` has the hops of the request; empty if there is no way.
+    /// `route` has the hops of the request; empty without a route.
     init(
         _ url: AbsoluteURL, _ response: CurlClient.Response, _ unanswered: UnansweredSites, _ policy: Policy,
         route hops: [RouteHop]
@@ -68,7 +68,7 @@ struct TestResult: Encodable {
         let refusal = response.values(of: "proxy-status").first
         error = Self.error(response, refusal)
         let untrusted = unanswered.untrustedReason(of: origin)
-        // A site that wants a certificate often says so only with an error.
+        // A site that wants a certificate often shows it only by an error.
         let wantsCertificate = response.status >= 400 && unanswered.certificateChecks(of: origin) != nil
         trust =
             if origin.scheme == .http {

@@ -50,7 +50,7 @@ struct VaultAccess {
         }
     }
 
-    /// Asks on the terminal for another passphrase after a wrong one, twice. Nil if there is nobody to ask.
+    /// Asks on the terminal for another passphrase after a wrong one, twice. Nil without a terminal.
     var again: PassphraseRetry? {
         guard secrets.canAskAgain else { return nil }
         var attempts = 2

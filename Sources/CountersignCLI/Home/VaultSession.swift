@@ -41,7 +41,7 @@ final class VaultSession: OperationPerformer {
         return operations
     }
 
-    /// Completes what an earlier `countersign wipe` could not, because it was killed.
+    /// Completes the wipes of an earlier `countersign wipe` that was killed.
     private func completeWipes(_ operations: VaultOperations) {
         for (name, result) in operations.completeWipes() {
             do {
@@ -94,6 +94,6 @@ final class VaultSession: OperationPerformer {
         return SharedCookies(scope, stored: local?.session(key))
     }
 
-    /// Adds the cookies that a window has brought to their session.
+    /// Adds the cookies that a window has reported to their session.
     func store(_ cookies: SharedCookies) throws { try cookies.store(in: self) }
 }

@@ -28,7 +28,7 @@ struct PendingSummary: Encodable {
         nextRequest = issued || request.retryAt == 0 ? nil : WallClock.rfc3339(request.retryAt)
     }
 
-    /// Name, subject, server, since when, what next.
+    /// Name, subject, server, time of the request, next step.
     var row: [String] {
         let next = issued ? "issued, not tested yet" : nextRequest.map { "next request \($0)" } ?? "next request now"
         return [name, subject, server, "pending since \(since)", next]

@@ -6,8 +6,8 @@ import CountersignEnrollment
 import CountersignVault
 import Glibc
 
-/// The choice of the trust anchors for a first enrolment: what verifies the EST server (RFC 7030 §3.6), and what
-/// verifies the certificates that it issues (§4.1.3).
+/// The choice of the trust anchors for a first enrolment: those for the EST server (RFC 7030 §3.6), and those for the
+/// certificates that it issues (§4.1.3).
 struct ServerAnchorChoice: Sendable {
     let endpoint: ESTEndpoint
     let home: Home

@@ -4,7 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 
-/// A usage error in this program's form: the fault first, as in every other error, then what helps.
+/// A usage error in this program's form: the fault first, as in every other error, then the remedy.
 struct UsageReport {
     /// The error.
     let message: String
@@ -121,7 +121,7 @@ struct UnknownCommand {
 
 /// An option before the command.
 struct MisplacedOption {
-    /// `--home comes after the command`, or `unknown option '--hom'` if it is no option of the command.
+    /// `--home comes after the command`, or `unknown option '--hom'` if it is not an option of the command.
     let sentence: String
     /// The command line in the right order, or the command that lists the options.
     let hint: String

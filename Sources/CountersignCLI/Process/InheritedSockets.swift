@@ -19,7 +19,7 @@ struct InheritedSockets: Sendable {
 
     /// The variables that one process passes to the next.
     static let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "COUNTERSIGN_RESTART"]
-    /// The names of descriptors in `LISTEN_FDNAMES`. A file of a socket of the first kind is removed in the end.
+    /// The names of descriptors in `LISTEN_FDNAMES`. The file of a socket of the first kind is removed at the end.
     static let (own, activated, control, ready) = ("own", "activated", "control", "ready")
     private static let first: Int32 = 3
     private static let most: Int32 = 64

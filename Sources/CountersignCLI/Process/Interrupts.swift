@@ -31,7 +31,7 @@ final class Interrupts: Sendable {
     var exitCode: ExitCode? { state.withLock { $0.signal.map { ExitCode(128 + $0) } } }
 
     /// Runs `body`. After a signal, reports that it was cancelled, and throws the exit status of a shell. A signal that
-    /// arrives later does not end the process: the command has to look at ``haveArrived``.
+    /// arrives later does not end the process: the command has to check ``haveArrived``.
     func cancelling<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await body() }
         state.withLock { $0.cancel = { task.cancel() } }

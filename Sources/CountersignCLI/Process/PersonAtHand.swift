@@ -10,8 +10,8 @@ struct PersonAtHand: Sendable {
     private let environment: [String: String]
     private let hasDisplay: Bool
 
-    /// Nil if there is nobody: neither a display nor a terminal, or the server is a service. systemd tells a service
-    /// its process identifier, where to report its state, and which stream is the journal's; programs that a service
+    /// Nil without a person: neither a display nor a terminal, or the server is a service. systemd sets variables for a
+    /// service with its process identifier, the socket for its state, and the journal's stream; programs that a service
     /// starts inherit only the rest.
     init?(in environment: [String: String]) {
         let isService =

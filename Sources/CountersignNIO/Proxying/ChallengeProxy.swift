@@ -11,7 +11,7 @@ import NIOConcurrencyHelpers
 /// `ChallengeController`.
 ///
 /// It listens on 127.0.0.1 and serves only processes of this user. Call ``run()`` in a task. The product
-/// `CountersignNIO` has it as a service of swift-service-lifecycle.
+/// `CountersignNIO` makes it a service of swift-service-lifecycle.
 public final class ChallengeProxy: Sendable {
     /// The address on which a proxy listens.
     public struct Address: Hashable, Sendable, CustomStringConvertible {

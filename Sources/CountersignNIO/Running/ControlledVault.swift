@@ -81,7 +81,7 @@ struct ControlledVault: Sendable {
         to operation: Operation, _ secret: Secret?, _ dialogue: OperationDialogue
     ) -> OperationReply<Operation.Result> {
         guard let reporter else { return .unavailable(reason: "this server performs no operations for commands") }
-        // The files of the home may have changed since they were last looked at.
+        // The files of the home may have changed since they were last read.
         keeper.refresh()
         guard let vault = keeper.vault else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
         do {
@@ -141,7 +141,8 @@ struct ControlledVault: Sendable {
         return UnansweredReport(unanswered, isListEmpty: keeper.policy.current.sites.isReallyEmpty)
     }
 
-    /// Whether a loopback address is the same one for `process` as for this process, and its descendants can be told.
+    /// Whether a loopback address is the same one for `process` as for this process, and its descendants can be
+    /// identified.
     private static func sharesNetwork(with process: Int32?) -> Bool {
         guard let process, process > 0,
             let theirs = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net"),

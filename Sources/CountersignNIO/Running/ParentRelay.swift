@@ -114,7 +114,7 @@ package final class ParentRelay: ControlRelay {
         configuration.clientToken = token
         configuration.answersSites = false
         configuration.drainSeconds = 0
-        // Shorter than the whole of any request, so that the next hop can be tried.
+        // Shorter than the limit of any request, so that the next hop can be tried.
         configuration.connector.connect = .seconds(3)
         return try Blocking.run { [logger, configuration] in
             let services = ProxyServices(

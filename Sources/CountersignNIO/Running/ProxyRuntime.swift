@@ -178,7 +178,7 @@ package final class ProxyRuntime: Sendable {
 
     // MARK: Another process
 
-    /// The listening sockets, and whether this process removes their files in the end.
+    /// The listening sockets, and whether this process removes their files at the end.
     package var listeningSockets: [(descriptor: Int32, isOwn: Bool)] { listener.descriptors }
 
     /// The listening control socket; nil without one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a device that nobody confirms to comply loses what an enrolment has brought: `"wipe_after_days"` in the
-/// profile.
+/// When the results of an enrolment are wiped from a device without a confirmation that it complies:
+/// `"wipe_after_days"` in the profile.
 package struct ComplianceDeadline: Equatable, Sendable {
     /// When the device was last confirmed to comply, in seconds since 1970.
     private let confirmed: Int64
@@ -22,8 +22,8 @@ package struct ComplianceDeadline: Equatable, Sendable {
     /// When the time is over, in seconds since 1970.
     package var end: Int64 { confirmed + days * Self.day }
 
-    /// Whether to ask for a confirmation although the device complies as far as anybody knows: once a day, and at least
-    /// four times before ``end``.
+    /// Whether to ask for a confirmation although the last known state is that the device complies: once per day, and
+    /// at least four times before ``end``.
     package func needsConfirmation(at now: Int64) -> Bool {
         now - confirmed >= min(Self.day, days * Self.day / 4)
     }

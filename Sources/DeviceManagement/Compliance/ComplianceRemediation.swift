@@ -75,7 +75,7 @@ package struct ComplianceRemediation: Sendable {
     // MARK: Events
 
     // The program reports each event after the action that asked for it, in one loop that waits for nothing else. No
-    // response of a service can make it report another one, so what traps here is a mistake of the program.
+    // response of a service can make it report another one, so a trap here is a mistake of the program.
 
     package mutating func start(now: Int64) -> Action {
         guard case .idle = state else { preconditionFailure("a remediation starts once") }

@@ -4,8 +4,8 @@ import CountersignCryptography
 import CountersignJSON
 import CountersignOAuth
 
-/// A reply of the compliance service. Its members have the names and the form of Microsoft's service for Linux as far
-/// as that has them: `ComplianceState` and `NoncompliantRules`.
+/// A reply of the compliance service. Its members have the names and the form of Microsoft's service for Linux, if that
+/// has them: `ComplianceState` and `NoncompliantRules`.
 ///
 /// Every value is checked, and a faulty one makes the whole reply faulty. Members that are not known are ignored, so
 /// that a service can add some.

@@ -22,9 +22,9 @@ package struct ComplianceAccount: Equatable, Sendable {
 
 /// A POST to the compliance service, with JSON.
 ///
-/// The service learns who asks in one of two ways. An access token that is for it says so at once. Without one, the
-/// client makes a random verifier and sends its SHA-256 with the first request; the service then says nothing about
-/// anybody until a person has signed in at the page that it names, and after that only to a client with the verifier.
+/// The service identifies the person in one of two ways. An access token for the service does so at once. Without one,
+/// the client makes a random verifier and sends its SHA-256 with the first request; the service then reveals nothing
+/// until a person has signed in at the page that it names, and after that only to a client with the verifier.
 package struct ComplianceRequest: Equatable, Sendable {
     package let url: EndpointURL
     package let body: Secret
@@ -93,7 +93,7 @@ package enum PreferredLanguages {
     package static func field(in environment: [String: String]) -> String {
         let locale =
             ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
-        // Without a locale, gettext does not look at LANGUAGE either.
+        // Without a locale, gettext ignores LANGUAGE, too.
         let isPlain = locale.isEmpty || tag(locale) == nil
         let list = isPlain ? "" : environment["LANGUAGE"] ?? ""
         var tags: [String] = []

@@ -26,7 +26,7 @@ package struct ComplianceSchedule: Equatable, Sendable {
         due = min(due, now + Self.pause(after: 1, 1))
     }
 
-    /// Whether to ask. Also if the clock has been set back, so that nobody waits for a time that may be years away.
+    /// Whether to ask. Also true if the clock has been set back, because ``due`` may then be years away.
     package func isDue(at now: Int64) -> Bool {
         now >= due || due - now > Self.pause(after: .max, 1)
     }

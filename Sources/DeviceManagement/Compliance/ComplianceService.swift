@@ -14,7 +14,7 @@ package struct ComplianceService: Sendable, Equatable {
     package let sendsCapability: Bool
     /// Whether the access token of the sign-in is for this service, too, and is sent to it.
     package let takesAccessToken: Bool
-    /// After how many days without a confirmation that the device complies everything that the sign-in has brought is
+    /// The number of days without a confirmation that the device complies after which the results of the sign-in are
     /// wiped; nil for never.
     package let wipeAfterDays: Int64?
     /// Where the pages may be that the service has opened.

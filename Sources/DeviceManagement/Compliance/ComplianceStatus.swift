@@ -80,7 +80,7 @@ package struct ComplianceOutcome: Equatable, Sendable {
     package let title: String
     /// In the person's language; never empty.
     package let message: String
-    /// Where a person brings compliance about; nil if the service names no page.
+    /// The page on which a person can make the device comply; nil if the service names none.
     package let page: EndpointURL?
     package let rules: [ComplianceRule]
     /// No protection policy is assigned to the account, so that it will never get a token.

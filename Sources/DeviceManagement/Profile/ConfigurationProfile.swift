@@ -4,7 +4,7 @@ import CountersignCryptography
 import CountersignOAuth
 
 /// An Apple configuration profile: the settings that an organisation wants on a device. Only certificates, identities
-/// and an enrolment over EST can be installed here; everything else is named, so that a person sees what is left out.
+/// and an enrolment over EST can be installed here; everything else is named, so that a person sees the omissions.
 package struct ConfigurationProfile: Equatable, Sendable {
     package enum Content: Equatable, Sendable {
         /// A certificate that the organisation's servers have in their chains, in DER or PEM.
@@ -163,7 +163,7 @@ package struct ConfigurationProfile: Equatable, Sendable {
         return text
     }
 
-    /// Nil also if the string is empty.
+    /// Also nil if the string is empty.
     private static func stringIfPresent(
         _ key: String, of list: PropertyList, _ place: String
     ) throws(DeviceManagementError) -> String? {

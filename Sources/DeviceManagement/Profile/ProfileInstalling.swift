@@ -10,6 +10,6 @@ package protocol ProfileInstalling: Sendable {
     ///   - host: Who has delivered it, with the port if it is not that of https.
     ///   - signIn: The name of the sign-in that the profile belongs to.
     /// - Returns: A sentence about the profile that was installed, for the person.
-    /// - Throws: An error with the reason if nothing was installed, also if the person has declined.
+    /// - Throws: An error with the reason if nothing was installed, including a refusal by the person.
     func install(_ document: [UInt8], from host: String, for signIn: String) async throws -> String
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An app's part in what happens between the web view and device management. Each requirement has a default, which is
+/// An app's part in the dialogue between the web view and device management. Each requirement has a default, which is
 /// that of a program without a broker.
 package protocol InteractiveWebviewHandler: Sendable {
     /// Whether this program is the broker, which needs no token of one.
@@ -9,8 +9,8 @@ package protocol InteractiveWebviewHandler: Sendable {
     /// The error of a sign-in that ends without a reason of its own.
     var genericError: DeviceManagementError { get }
 
-    /// Whether a broker refresh token is to be obtained before `url` is acted upon. Not asked in a broker context,
-    /// after one was obtained, or after ``InteractiveWebviewState/maximumBRTAttempts``.
+    /// Whether to obtain a broker refresh token before acting on `url`. Not called in a broker context, after one was
+    /// obtained, or after ``InteractiveWebviewState/maximumBRTAttempts``.
     func shouldAcquireBrokerRefreshToken(for url: SpecialURL, _ state: InteractiveWebviewState) -> Bool
 
     /// Obtains a broker refresh token. The methods of the broker for Linux return none, so that the default throws.

@@ -14,8 +14,8 @@ package struct PageResponse: Equatable, Sendable {
         self.headers = headers
     }
 
-    /// Where the response sends the view, with the scheme in lower case and without a fragment, as far as that is a URL
-    /// with a scheme; nil if it does not redirect.
+    /// The URL to which the response redirects the view, with the scheme in lower case and without a fragment; nil if
+    /// it does not redirect.
     fileprivate var target: String? {
         guard redirects, let location = headers["Location"] else { return nil }
         return Self.comparable(location)

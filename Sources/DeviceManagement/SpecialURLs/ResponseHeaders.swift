@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The header fields of a response, as far as they matter here.
+/// The header fields of a response.
 package struct ResponseHeaders: Equatable, Sendable {
     /// Limits on the state that a page can make the program keep.
     package static let maximumFields = 128
@@ -11,7 +11,7 @@ package struct ResponseHeaders: Equatable, Sendable {
 
     package init() {}
 
-    /// Fields beyond ``maximumFields``, and those with a value beyond ``maximumValueBytes``, are left out.
+    /// Fields beyond ``maximumFields``, and those with a value beyond ``maximumValueBytes``, are ignored.
     package init(_ fields: some Sequence<(name: String, value: String)>) {
         for field in fields where self.fields.count < Self.maximumFields {
             guard field.value.utf8.count <= Self.maximumValueBytes else { continue }

@@ -114,6 +114,6 @@ package struct SpecialURL: Equatable, Sendable {
     /// For a message: the scheme and the host, and nothing that could be a secret.
     package var subject: String { "\(scheme.rawValue)://\(PrintableText.plain(host))" }
 
-    /// The same URL with https as its scheme: what a `browser:` URL stands for.
+    /// The same URL with https as its scheme: the meaning of a `browser:` URL.
     var asWebPage: String { "https" + text[text.firstIndex(of: ":")!...] }
 }

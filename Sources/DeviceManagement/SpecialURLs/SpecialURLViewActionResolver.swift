@@ -208,7 +208,7 @@ package enum SpecialURLViewActionResolver {
                 throw DeviceManagementError(
                     .malformed, "the page's switch_browser URL must have an action_uri and a code")
             }
-            // The way back brings a code that any page could have made up, so that it must name the sign-in.
+            // The redirect carries a code that any page could have made up, so it must name the sign-in.
             guard value("state").map({ $0 == rules.requestState }) ?? !isReturn else {
                 throw DeviceManagementError(
                     .malformed, "the page's \(segment) URL does not have the state of this sign-in")

@@ -11,8 +11,8 @@ package enum WebviewAction: Equatable, Sendable {
     case openAuthenticationSession(AuthenticationSessionRequest)
     /// Show the URL in the person's browser. Unless it `keepsView`, the sign-in ends: the person goes on there.
     case openExternalBrowser(String, keepsView: Bool)
-    /// The view has done its part. The URL is an authorization response if it is a redirect URI; otherwise the
-    /// authorization request is to be repeated.
+    /// The view has done its part. The URL is an authorization response if it is a redirect URI; otherwise, repeat the
+    /// authorization request.
     case complete(String)
     case fail(DeviceManagementError)
     /// Close the view: the sign-in goes on elsewhere.

@@ -89,8 +89,8 @@ package struct TargetInfo: Equatable, Sendable {
         }
     }
 
-    /// Parses a client's pairs up to and including MsvAvEOL, and leaves the remaining bytes in `rest`. Throws
-    /// `malformed` also if MsvAvEOL is missing, or an ID occurs twice.
+    /// Parses a client's pairs up to and including MsvAvEOL, and leaves the remaining bytes in `rest`. Also throws
+    /// `malformed` if MsvAvEOL is missing, or an ID occurs twice.
     package init(takingFrom rest: inout ArraySlice<UInt8>) throws(NTLMError) {
         while let pair = try AVPair(takingFrom: &rest) {
             guard self[pair.id] == nil else {

@@ -17,7 +17,7 @@ package struct Version: Equatable, Sendable {
         self.revision = revision
     }
 
-    /// The version that Countersign sends. It has no build number, so that users cannot be told apart.
+    /// The version that Countersign sends. It has no build number, so that users cannot be distinguished.
     package static let own = Version(major: 10, minor: 0, build: 0)
 
     init(_ reader: borrowing MessageReader, at offset: Int) {

@@ -13,7 +13,7 @@ package struct DecisionCache: Sendable {
 
     /// For a decision that depends at most on the URL and on addresses of hosts.
     package static let lifetime = Duration.seconds(300)
-    /// For a decision of a script that has looked at the clock.
+    /// For a decision of a script that has read the clock.
     package static let timedLifetime = Duration.seconds(30)
     /// The most decisions in one of the two generations. Unused ones are dropped with the older generation.
     static let generationCount = 1024

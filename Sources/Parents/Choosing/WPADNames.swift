@@ -4,8 +4,8 @@ import CountersignAddresses
 
 /// The URLs at which Web Proxy Auto-Discovery looks for a script, over DNS only.
 ///
-/// The search goes up from the machine's own domain, and ends before the domains under which anybody can register a
-/// name: `wpad.com` must not decide where requests go.
+/// The search goes up from the machine's own domain, and ends before the domains under which anyone can register a
+/// name: `wpad.com` must not decide on routes.
 package enum WPADNames {
     /// For `eng.corp.example`: the URLs at `wpad.eng.corp.example` and `wpad.corp.example`. None for a public suffix.
     package static func urls(forDomain domain: HostName, isPublicSuffix: (HostName) -> Bool) -> [String] {

@@ -24,7 +24,7 @@ package struct ConnectClient: Sendable {
 
     package enum Action: Equatable, Sendable {
         case needMore
-        /// The connection is open. `head` may complete an authentication (RFC 7615); the bytes after it already came
+        /// The connection is open. `head` may complete an authentication (RFC 7615); the bytes after it are already
         /// from the other end of the connection.
         case opened(head: FieldLines, rest: [UInt8])
         case responded(ConnectResponse)
@@ -69,8 +69,8 @@ package struct ConnectClient: Sendable {
         informational = 0
     }
 
-    /// Bytes came from the parent. Unrequested bytes are an error: bytes after `opened` belong to the tunnel, and a
-    /// driver that still decides about a response must not read more on its connection.
+    /// Bytes have arrived from the parent. Unrequested bytes are an error: bytes after `opened` belong to the tunnel,
+    /// and a driver that still decides about a response must not read more on its connection.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {

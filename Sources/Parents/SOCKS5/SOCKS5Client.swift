@@ -33,7 +33,7 @@ package struct SOCKS5Client: Sendable {
         case send([UInt8])
         /// The user name and password.
         case sendSecret(Secret)
-        /// The connection is open. These bytes already came from its other end.
+        /// The connection is open. These bytes are already from its other end.
         case established([UInt8])
     }
 
@@ -74,7 +74,8 @@ package struct SOCKS5Client: Sendable {
         return .send(credential == nil ? [5, 1, Method.none] : [5, 2, Method.none, Method.password])
     }
 
-    /// Bytes came from the parent. Unrequested bytes are an error; bytes after `established` belong to the tunnel.
+    /// Bytes have arrived from the parent. Unrequested bytes are an error; bytes after `established` belong to the
+    /// tunnel.
     package mutating func received(_ bytes: some Collection<UInt8>) throws(ParentsError) -> Action {
         buffer += bytes
         do throws(ParentsError) {
@@ -149,7 +150,7 @@ package struct SOCKS5Client: Sendable {
         return .established(Array(buffer[length...]))
     }
 
-    /// The length of the address in a reply, which nobody needs (RFC 1928 §6).
+    /// The length of the address in a reply, which is not used (RFC 1928 §6).
     private func addressBytes(_ type: UInt8, _ first: UInt8) throws(ParentsError) -> Int {
         switch type {
         case 1: 4

@@ -16,8 +16,9 @@ package struct EnvironmentProxies: Hashable, Sendable {
     /// `no_proxy` or `NO_PROXY`.
     package let noProxyVariable: String
 
-    /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`. The lower-case name of a variable goes before the
-    /// upper-case one. `HTTP_PROXY` is not read: a web server sets it for a CGI program from the client's field Proxy.
+    /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`. The lower-case name of a variable takes
+    /// precedence over the upper-case one. `HTTP_PROXY` is not read: a web server sets it for a CGI program from the
+    /// client's field Proxy.
     package init(_ environment: [String: String]) throws(ParentsError) {
         func first(of names: [String]) -> (name: String, value: String)? { Self.first(of: names, in: environment) }
         let all = ["all_proxy", "ALL_PROXY"]

@@ -5,7 +5,7 @@ import CountersignCryptography
 
 /// The hosts that are reached directly, in curl's grammar: elements separated by commas or blanks, or `*` alone.
 ///
-/// `example.com` and `.example.com` stand for the domain and all names below it; an address for itself; `10.0.0.0/8`
+/// `example.com` and `.example.com` match the domain and all names below it; an address matches itself; `10.0.0.0/8`
 /// for a network. In addition to curl's grammar, a port may follow, and an IPv6 address may be in brackets. As in
 /// Chromium's list, `<-loopback>` means that requests to this machine are no exception.
 package struct NoProxyList: Hashable, Sendable {
@@ -46,7 +46,7 @@ package struct NoProxyList: Hashable, Sendable {
         ignored = []
     }
 
-    /// The value of `no_proxy` or `NO_PROXY`, which other programs read, too: what curl ignores is ignored.
+    /// The value of `no_proxy` or `NO_PROXY`, which other programs read, too: elements that curl ignores are ignored.
     package init(environment text: String) {
         var elements: [Element] = []
         var ignored: [String] = []

@@ -6,7 +6,7 @@ import CountersignAddresses
 package struct ParentSettings: Hashable, Sendable {
     package let sources: [ParentSource]
     private let noProxy: NoProxyList
-    /// `--no-proxy`, or the variable that stands for it.
+    /// `--no-proxy`, or its variable.
     private let noProxySetting: String
     private let environment: EnvironmentProxies?
 

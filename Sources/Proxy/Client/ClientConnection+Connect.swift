@@ -48,7 +48,7 @@ extension ClientConnection {
             services: services)
     }
 
-    /// Refuses the CONNECT. If it `isAccepted` already, nobody reads a response, so the tunnel ends without one.
+    /// Refuses the CONNECT. If it `isAccepted` already, the client reads no response, so the tunnel ends without one.
     func refuseConnect(_ response: OwnResponse, isAccepted: Bool) {
         setup = nil
         if isAccepted { lingerAndClose() } else { respondAndClose(response) }

@@ -32,8 +32,8 @@ final class ClientProgram: Sendable {
 }
 
 extension ClientConnection {
-    /// Finds out which program the client is before its handshake, after which it may end, if somebody wants to know
-    /// of each client. While one is looked for, no other is.
+    /// Identifies the client's program before its handshake, because it may end after that, if an observer wants to
+    /// know of each client. Only one search runs at a time.
     func identify() {
         let shared = services.shared
         let program = ClientProgram(session.process)

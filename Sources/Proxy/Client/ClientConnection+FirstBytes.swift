@@ -2,7 +2,7 @@
 
 import CountersignUpstream
 
-/// A CONNECT whose content is seen before it is decided what to do with it (``AcceptedConnect``).
+/// A CONNECT whose first bytes decide on its treatment (``AcceptedConnect``).
 extension ClientConnection {
     /// Accepts the CONNECT and waits for the first bytes.
     func accept(_ route: Route, _ terms: ConnectionTerms) {

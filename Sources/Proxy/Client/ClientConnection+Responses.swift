@@ -43,7 +43,7 @@ extension ClientConnection: ExchangeClient {
     }
 
     /// Whether another request may follow on this connection. After a response that is sent before the request has
-    /// ended, the rest of the request's content could not be told from the next head.
+    /// ended, the rest of the request's content could not be distinguished from the next head.
     private func mayKeepAlive(_ exchange: ExchangeDriver) -> Bool {
         guard case .responding = phase else { return false }
         return exchange.head.keepsAlive && !services.isDraining && !closesAfterResponse

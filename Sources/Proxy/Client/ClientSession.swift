@@ -156,8 +156,7 @@ struct BoundConnections {
         entries.firstIndex { $0.key == key }.map { entries.remove(at: $0).connection }
     }
 
-    /// Keeps `connection` for `key`. Closes the one that was kept for it before, and the oldest one if there are too
-    /// many.
+    /// Keeps `connection` for `key`. Closes the previous one, and the oldest one if there are too many.
     mutating func keep(_ connection: OriginConnection, for key: UpstreamKey) {
         take(for: key)?.close()
         entries.append((key, connection))

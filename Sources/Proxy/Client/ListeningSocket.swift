@@ -12,7 +12,7 @@ package struct ListeningSocket: Sendable {
     let name: String
     /// Nil for a Unix-domain socket.
     let address: SocketAddress?
-    /// The socket file to remove in the end; nil without one, or if it is the service manager's.
+    /// The socket file to remove at the end; nil without one, or if it is the service manager's.
     let ownPath: String?
 
     private static let backlog: Int32 = 4096

@@ -38,7 +38,7 @@ final class RefusalHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What follows the first bytes is discarded: closing with unread input would reset the connection.
+        // Bytes after the first ones are discarded: closing with unread input would reset the connection.
         guard !hasResponded else { return }
         hasResponded = true
         let bound = NIOLoopBound(context, eventLoop: context.eventLoop)

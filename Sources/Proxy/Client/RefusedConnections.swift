@@ -3,7 +3,7 @@
 /// Connections that the proxy closes without serving them, as lines for its log.
 ///
 /// Any local user can cause any number of them. So the first of each cause is reported at once, and further ones are
-/// counted and reported once a minute. Times are monotonic seconds.
+/// counted and reported once per minute. Times are monotonic seconds.
 struct RefusedConnections {
     enum Cause: Hashable {
         case user(UInt32)

@@ -98,7 +98,7 @@ final class Route {
     let brokerUse: BrokerUse?
     /// Whether requests say that this device can answer PKeyAuth, in a field that servers which use it look for.
     let announcesDevice: Bool
-    /// What to do about the revocation status of the origin's certificate.
+    /// The treatment of the revocation status of the origin's certificate.
     var revocation: RevocationCheck { rule?.revocation ?? .soft }
     /// The value of Host.
     let authority: String
@@ -114,7 +114,7 @@ final class Route {
     var hostSpelling: [UInt8] = []
     /// ``ConnectionTerms/mayBeLocal``
     let mayBeLocal: Bool
-    /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is in vain.
+    /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is useless.
     var ignoresExpectations = false
     /// False once the route is out of date.
     fileprivate(set) var isInTable = true
@@ -125,8 +125,8 @@ final class Route {
     private lazy var answering = pool.slot(for: key(under: .verified, mayBeAnswered: true))
     private lazy var unanswered = pool.slot(for: key(under: .verified, mayBeAnswered: false))
     /// The key of the connections that are authenticated to the ``challenger``, for this user and with the credential
-    /// of its line. They carry requests to every origin. Nil for none: a user must be known, and nobody else may supply
-    /// the credential.
+    /// of its line. They carry requests to every origin. Nil for none: a user must be known, and only the proxy may
+    /// supply the credential.
     private lazy var parentKey: UpstreamKey? = {
         guard let challenger, principal != nil, shared.delegateCredentials == nil,
             let credential = answering.key.credential
@@ -223,8 +223,8 @@ final class Route {
         return true
     }()
 
-    /// Whether a CONNECT to this host and port is looked into, because there is an http line for them: it may carry
-    /// requests to that site.
+    /// Whether the content of a CONNECT to this host and port is inspected, because there is an http line for them: it
+    /// may carry requests to that site.
     private(set) lazy var mayCarryRequests: Bool = {
         guard policy.sites.hasPlainSites, shared.configuration.answersSites else { return false }
         if case .refuse = verdict { return false }

@@ -5,7 +5,7 @@ import CountersignAnswering
 import CountersignUpstream
 
 extension ChallengeObserver {
-    /// Reports why there is no response, and a rejected identity, if that was why the origin closed the connection.
+    /// Reports why there is no response, and a rejected identity if the origin closed the connection for that reason.
     func ended(_ error: UpstreamError, at origin: Origin) {
         if let identity = error.rejectedIdentity { rejected(identity, at: origin) }
         tell(.unreached(origin, Self.obstacle(error, HostText.joined(origin.host, origin.port))))

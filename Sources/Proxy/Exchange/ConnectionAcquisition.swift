@@ -7,9 +7,9 @@ import CountersignUpstream
 /// The origin connection of one exchange: which connections it may use, the one that it uses now, and its retries.
 ///
 /// Which connections an exchange may use depends on who decided to trust the origin's certificate. Until something has
-/// been sent, the outcome here is a guess: a trust exception or the delegate may turn out to be what an open
-/// connection, or a new one, is based on, and the exchange then starts again under that outcome. Once something has
-/// been sent, the outcome is fixed.
+/// been sent, the outcome here is a guess: an open connection, or a new one, may turn out to be based on a trust
+/// exception or the delegate, and the exchange then starts again under that outcome. Once something has been sent, the
+/// outcome is fixed.
 struct ConnectionAcquisition {
     /// The SHA-256 of the only leaf that the client accepts, if it named one.
     let pin: [UInt8]?

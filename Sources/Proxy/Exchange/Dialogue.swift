@@ -14,6 +14,6 @@ final class Dialogue {
     var asksBroker = false
     /// The cookies of responses that the client did not get.
     var hiddenCookies: HiddenCookies?
-    /// The response with the challenge that was answered most recently, as far as it has been received.
+    /// The part received so far of the response with the most recently answered challenge.
     var lastChallenge: BufferedResponse?
 }

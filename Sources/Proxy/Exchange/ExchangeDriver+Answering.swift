@@ -9,7 +9,7 @@ import NIOCore
 
 /// The driver's services for the dialogue about challenges, besides sending.
 extension ExchangeDriver {
-    // MARK: What takes time
+    // MARK: Operations that take time
 
     /// Waits until `later` has ended.
     func wait(for later: Later) {

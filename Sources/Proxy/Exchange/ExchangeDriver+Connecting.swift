@@ -70,8 +70,8 @@ extension ExchangeDriver {
         attempt.opening?.cancel()
     }
 
-    /// Closes `connection`, on which nothing was sent, and tells the client why. The certificate that an intercepted
-    /// client was shown no longer mirrors the origin's, so the client must come back for a new one.
+    /// Closes the unused `connection`, and sends the reason to the client. The certificate that an intercepted client
+    /// was shown no longer mirrors the origin's, so the client must connect again for a new one.
     private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
         connection.close()
         loseAnswer(.unanswered)

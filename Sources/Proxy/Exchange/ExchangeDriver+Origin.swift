@@ -104,7 +104,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), answers.mayAnswerAgain()
             {
                 // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
-                // attempt. Nobody knows whether a password that was sent ahead has been read.
+                // attempt. It is unknown whether a password that was sent ahead has been read.
                 if answers.hasSentUnaskedPassword { return restart(sendsAhead: false) }
                 if let lastStep { return drained(lastStep) }
             }
@@ -186,7 +186,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     }
 
     /// In place of a challenge that is not answered because the device does not comply, for a client that shows no
-    /// pages: one line that says so. Its challenges are those of the origin.
+    /// pages: a notice of one line. Its challenges are those of the origin.
     private func withheldNotice(for response: BufferedResponse) -> OwnResponse? {
         guard response.head.status == 401, !policy.withheld.isEmpty, route.isListed, let reason = record.reason,
             (answers.machine.checks.refusal ?? connection?.certificateChecks?.refusal)?.isWithheld == true, !showsPages
@@ -221,7 +221,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         return changes
     }
 
-    /// What only a parent's response has.
+    /// The fields that only a parent's response has.
     private func addFields(of parent: Origin, to response: ResponseHead, _ changes: inout ResponseChanges) {
         switch response.status {
         case ChallengeSource.parentProxy.status:
@@ -273,7 +273,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             // The client's own handshake goes on with its next request.
             connection.carriesHandshake = clientBindsConnection && record.status == 401
         }
-        // Without the certificate that it did not get, the origin may refuse what others are permitted.
+        // Without the certificate, the origin may refuse requests that it permits to others.
         if foreignCause?.hasDeclinedIdentity == true, !clientBindsConnection { return connection.close() }
         let isPersonal =
             connection.isAuthenticated || connection.hasShownIdentity || !acquisition.trust.isShared

@@ -29,8 +29,8 @@ extension ExchangeDriver {
     }
 
     /// Whether the origin may well challenge a request with `answer`. A fixed answer was accepted before, or a
-    /// challenge of this exchange asked for it. What an answer that is computed for each request depends on may have
-    /// expired since it was accepted, such as the nonce of Digest (RFC 7616 §3.3).
+    /// challenge of this exchange asked for it. The inputs of an answer that is computed per request may have expired
+    /// since it was accepted, such as the nonce of Digest (RFC 7616 §3.3).
     func expectsChallenge(to answer: Answer?) -> Bool {
         switch answer {
         case nil: true

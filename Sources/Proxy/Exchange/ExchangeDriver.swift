@@ -17,8 +17,8 @@ import NIOCore
 ///
 /// The state is divided by responsibility: ``ConnectionAcquisition`` has the origin connection and the trust in it,
 /// ``RequestBodyRelay`` the request's content, ``ResponseDelivery`` the response that waits for a decision,
-/// ``ExchangeRecord`` the log entry, and ``Dialogue`` what only a challenged exchange needs. Everything runs on the
-/// client connection's event loop.
+/// ``ExchangeRecord`` the log entry, and ``Dialogue`` the state that only a challenged exchange needs. Everything runs
+/// on the client connection's event loop.
 final class ExchangeDriver {
     /// The next step of the exchange, once a connection is ready for it.
     enum Step {
@@ -47,7 +47,7 @@ final class ExchangeDriver {
     let client: any ExchangeClient
     let session: ClientSession
     let services: LoopServices
-    /// Changes only if the first parent on the way is not reached, or opens no tunnel.
+    /// Changes only if the first parent on the route is not reached, or opens no tunnel.
     @exclusivity(unchecked) private(set) var route: Route
     let head: RequestHead
     /// The request target for the origin: path and query, or `*`.
@@ -55,8 +55,8 @@ final class ExchangeDriver {
 
     // The conversation with the origin.
 
-    /// No call of the dialogue comes back to it through the driver, so the run-time checks for exclusivity are left
-    /// out: three accesses per request, at 65 instructions each.
+    /// No call of the dialogue comes back to it through the driver, so the exclusivity checks at run time are disabled:
+    /// three accesses per request, at 65 instructions each.
     @exclusivity(unchecked) var answers: AnswerDialogue
     /// The initial state of the machine of ``answers``, and its first action.
     private var prepared: Route.PreparedExchange
@@ -75,7 +75,7 @@ final class ExchangeDriver {
     let clientBindsConnection: Bool
     /// Whether the proxy may answer a challenge of this exchange at all.
     private(set) var mayBeAnswered: Bool
-    /// What causes the request, if a page of another origin may; otherwise nil.
+    /// The cause of the request, if that may be a page of another origin; otherwise nil.
     private(set) var foreignCause: ForeignCause?
     /// The connection does not lead to the parent whose challenges this exchange would answer.
     var isElsewhere = false
@@ -299,7 +299,7 @@ final class ExchangeDriver {
             if response.ended, !response.wasCut { beginDialogue().lastChallenge = response }
         }
         mode = .preparing
-        // Reading pauses while a decision is awaited, also if the whole response is here.
+        // Reading pauses during a decision, even if the whole response has arrived.
         connection?.resumeReading()
         connection?.carriesHandshake = answers.machine.requiresSameConnection
         if let connection, connection.isReusable {

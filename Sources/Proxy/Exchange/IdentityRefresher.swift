@@ -2,8 +2,8 @@
 
 import CountersignCertificates
 
-/// Is told whether origins accept or reject the client certificates presented to them. Neither function may block an
-/// event loop.
+/// Receives the verdicts of origins on the client certificates presented to them. Neither function may block an event
+/// loop.
 package struct IdentityRefresher: Sendable {
     /// The origin ended the connection because of this identity. Returns whether another identity of the same name is
     /// in force now, so that the request may be tried once more.

@@ -4,8 +4,8 @@ import CountersignHTTP1
 import CountersignUpstream
 import NIOCore
 
-/// Waits for the origin's response to a request that carries a credential, although its client has left: what the
-/// origin thinks of the credential decides whether others may send it.
+/// Waits for the origin's response to a request that carries a credential, although its client has left: the origin's
+/// verdict on the credential decides whether others may send it.
 ///
 /// The response's head is enough. After it, or after ``limit``, the connection is closed.
 final class LateVerdict: OriginStreamDelegate, TimeWatched {
@@ -15,7 +15,7 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
 
     private let exchange: ExchangeDriver
     private let services: LoopServices
-    /// Nil once the exchange has been told.
+    /// Nil once the exchange has got the verdict.
     private var connection: OriginConnection?
     private var timer: Scheduled<Void>?
 
@@ -61,7 +61,7 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
         end { $0.verdictArrived(head) }
     }
 
-    /// The connection is closed, so nobody will learn more. An origin that has not received the whole request may have
+    /// The connection is closed, so no verdict will follow. An origin that has not received the whole request may have
     /// waited for the rest of it.
     func originFailed(_ error: UpstreamError) {
         let isSilent = error.code == .closedBeforeResponse && connection?.requestIsWhole == true

@@ -61,7 +61,7 @@ package final class ProtectionSpaceCache: Sendable {
 
     /// Counts additions and removals.
     private let changes = Atomic<UInt64>(0)
-    /// Whether a ticket has ever been accepted. Without this, every request would look for one.
+    /// Whether a ticket has ever been accepted. Without this, every request would search for one.
     private let hasHadTickets = Atomic(false)
     private let spaces = NIOLockedValueBox<[Key: [Space]]>([:])
     /// The generation of the policy that ``keepOnly(_:)`` was last called with.

@@ -11,7 +11,7 @@ struct ReplayBuffer {
     private(set) var heldBytes = 0
     /// The content after ``pieces``; nil if it is not kept.
     private(set) var spool: ContentSpool?
-    /// Whether content beyond the limit goes to ``spool``: the request that was sent last may have to be sent again.
+    /// Whether content beyond the limit goes to ``spool``: the last request may have to be sent again.
     var spools = true
     /// The content can no longer be sent from its start.
     private(set) var hasLostItsStart = false

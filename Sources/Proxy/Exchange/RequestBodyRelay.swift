@@ -32,7 +32,7 @@ struct RequestBodyRelay {
     /// Why the spool was given up.
     private(set) var spoolFailure: String?
 
-    /// `keeps`: the content may have to be sent again. `spool` keeps what exceeds the limit.
+    /// `keeps`: the content may have to be sent again. `spool` keeps content beyond the limit.
     init(hasContent: Bool, keeps: Bool, limitBytes: Int, spool: ContentSpool? = nil) {
         hasEnded = !hasContent
         replay = ReplayBuffer(keeps: keeps, limitBytes: limitBytes, spool: spool)
@@ -134,7 +134,7 @@ struct RequestBodyRelay {
     /// The buffer holds as much as it should while nothing is sent.
     var isFull: Bool { !discards && replay.isFull || isReplaying }
 
-    /// Keeps what exceeds the limit; nil once that is no longer kept. Nothing else may hold it for longer, because it
+    /// Keeps content beyond the limit; nil once that is no longer kept. Nothing else may hold it for longer, because it
     /// occupies a part of the disk.
     var spool: ContentSpool? { replay.spool }
 

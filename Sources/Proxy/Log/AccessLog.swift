@@ -69,7 +69,7 @@ package final class AccessLog: Sendable {
             revocation = connection.tls?.serverTrust?.revocation.code
         }
 
-        /// The origin's certificate does not verify, and nobody has decided yet.
+        /// The origin's certificate does not verify, and there is no decision yet.
         mutating func record(undecided trust: ServerTrust) {
             trustReason = trust.text
         }
@@ -111,7 +111,7 @@ package final class AccessLog: Sendable {
     /// Opens the file again, after it was renamed.
     package func reopen() throws(AccessLogError) { try file.reopen() }
 
-    /// Called every second, by any thread. Writes what could not be written before.
+    /// Called every second, by any thread. Writes the lines that could not be written before.
     func secondPassed(now: UInt64) { file.secondPassed(now: now) }
 
     /// Starts the log entry of a request or tunnel.

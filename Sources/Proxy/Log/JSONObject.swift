@@ -49,7 +49,7 @@ struct JSONObject {
             case " "..."~":
                 result.append(scalar)
             default:
-                // Somebody may read the log on a terminal.
+                // A person may read the log on a terminal.
                 result.append(contentsOf: PrintableText.escapedJSON(scalar).unicodeScalars)
             }
         }

@@ -82,8 +82,8 @@ final class LogFile: Sendable {
         if descriptor != STDOUT_FILENO { close(descriptor) }
     }
 
-    /// Opens the file at the path again, for example after it was renamed by logrotate(8), and creates it if it is not
-    /// there. A line that was written to the old file in part counts as lost. If the file cannot be opened, the log
+    /// Opens the file at the path again, for example after it was renamed by logrotate(8), and creates it if it does
+    /// not exist. A line that was written to the old file in part counts as lost. If the file cannot be opened, the log
     /// stays in the old one. Does nothing for standard output.
     func reopen() throws(AccessLogError) {
         guard descriptor != STDOUT_FILENO else { return }
@@ -123,7 +123,7 @@ final class LogFile: Sendable {
         }
     }
 
-    /// Called every second: writes what could not be written before. `now` is in monotonic seconds.
+    /// Called every second: writes the lines that could not be written before. `now` is in monotonic seconds.
     func secondPassed(now: UInt64) {
         guard isFailing.load(ordering: .relaxed) || state.withLock({ $0.unreported > 0 }) else { return }
         change { state in

@@ -18,7 +18,7 @@ final class ParentPaths: PathSource {
     let routes: any RouteFinding
     /// They own this object, and may be released while a connection is still being closed.
     private weak var services: LoopServices?
-    /// What parents have accepted, by their place in the list, for later connections.
+    /// The answers that parents have accepted, by their place in the list, for later connections.
     private var accepted: [Origin: AcceptedAnswer] = [:]
     private var generation: UInt64 = 0
 
@@ -183,7 +183,7 @@ final class ParentPaths: PathSource {
 
     // MARK: Credentials
 
-    /// What `site` has accepted under the policy that is in force.
+    /// The answer that `site` has accepted under the policy that is in force.
     func acceptedAnswer(at site: Origin) -> AcceptedAnswer? {
         forgetOldPolicy()
         return accepted[site]

@@ -7,8 +7,8 @@ import CountersignHTTP1
 import CountersignSitePolicy
 import CountersignUpstream
 
-/// What causes an exchange's request, if a field says that it may be a page of another origin. An object, so that other
-/// requests pay for a comparison with nil only.
+/// The cause of an exchange's request, if a field says that it may be a page of another origin. An object, so that
+/// other requests pay for a comparison with nil only.
 final class ForeignCause {
     let cause: RequestCause
     let verdict: RequestCause.Verdict
@@ -25,8 +25,8 @@ final class ForeignCause {
         isRefused = if case .refused = verdict { true } else { false }
     }
 
-    /// Nil if nothing is to be kept from the request: it has no field that says what causes it, or there is no
-    /// credential for the origin, and the client has not authenticated itself there.
+    /// Nil if the request may get everything: it has no field that names its cause, or there is no credential for the
+    /// origin, and the client has not authenticated itself there.
     static func of(_ head: RequestHead, _ route: Route, _ session: ClientSession) -> ForeignCause? {
         guard route.challenger == nil,
             route.isListed && route.hasCredential || session.hasAuthenticated(itselfTo: route.origin),
@@ -51,10 +51,10 @@ final class ForeignCause {
 }
 
 extension ExchangeDriver {
-    /// Whether the request goes out without any credential, on a connection that has authenticated nobody.
+    /// Whether the request is sent without any credential, on a connection without authentication.
     var withholdsCredential: Bool { foreignCause?.isRefused == true }
 
-    /// Answers a certificate request with nothing, because of what causes the request.
+    /// Answers a certificate request without a certificate, because of the cause of the request.
     func certificateDecliner(_ rule: SiteRule) -> OriginConnection.CertificateSource? {
         guard let foreignCause, let refusal = foreignCause.refusal else { return nil }
         return { _, connection, answer in

@@ -136,8 +136,8 @@ final class LeafCache: Sendable {
     }
 
     /// A leaf that fails verification like an origin's untrusted certificate. For wrong dates and another host it is
-    /// from `issuer`. For any other reason it has the names and dates of the origin's certificate, and an issuer that
-    /// nobody trusts and whose name gives the reason.
+    /// from `issuer`. For any other reason it has the names and dates of the origin's certificate, and an untrusted
+    /// issuer whose name gives the reason.
     ///
     /// The same host, port, certificate and reasons get the same leaf, so that a client's decision to continue holds
     /// for its next connection.

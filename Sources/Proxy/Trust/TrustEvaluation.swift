@@ -12,10 +12,10 @@ import CountersignUpstream
 /// for listed sites. If none of them does, the handshake completes and nothing is sent: the decision is left to the
 /// client.
 final class TrustEvaluation {
-    /// What an established connection may be used for.
+    /// The permitted use of an established connection.
     enum Finding {
         case proceed(TrustOutcome)
-        /// The certificate does not verify, and nobody has decided.
+        /// The certificate does not verify, and there is no decision.
         case undecided(ServerTrust, leaf: [UInt8])
         case refused(OwnResponse)
     }
@@ -153,7 +153,7 @@ final class TrustEvaluation {
         error.code == .notTrusted ? refusal : OwnResponse(error)
     }
 
-    /// The response if nobody accepted the certificate, with the details that the client needs to decide.
+    /// The response if the certificate was not accepted, with the details that the client needs for a decision.
     var refusal: OwnResponse {
         problem?.response
             ?? OwnResponse(

@@ -78,7 +78,7 @@ struct TrustProblemDocument {
     }
 }
 
-/// What to do about a server whose certificate does not verify.
+/// The remedy for a server whose certificate does not verify.
 package enum TrustHint {
     /// For a certificate whose issuer is missing.
     package static func anchor(for issuer: String) -> String {

@@ -9,7 +9,7 @@ import CountersignUpstream
 /// port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
 ///
 /// The client's first bytes decide (``TunnelStart``). Requests are handled as if they had been sent to the proxy's own
-/// port. TLS goes the way of any CONNECT. Other protocols get a blind tunnel, and so do clients that are silent,
+/// port. TLS is handled as in any CONNECT. Other protocols get a blind tunnel, and so do clients that are silent,
 /// because they may wait for the server; but not if an https line says that the site is intercepted. The beginning of a
 /// request is never forwarded blindly, however long the rest takes.
 final class AcceptedConnect {

@@ -31,7 +31,7 @@ struct BulkReadDetector {
     var isBulk: Bool { runBytes >= Self.leastBytes }
 
     /// A round of reads has ended, because nothing more was available or because it reached `full` bytes. True if the
-    /// next round is to be delayed.
+    /// next round should be delayed.
     mutating func roundEnded(full: Int = fullRoundBytes) -> Bool {
         defer { roundBytes = 0 }
         if hasWaited, roundBytes < Self.leastRoundBytes { runBytes = 0 }

@@ -104,8 +104,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched, ThrottledReader {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         hasRoom = context.channel.isWritable
-        // Losing writability is handled at the end of the round, which flushes: what remains then decides whether to
-        // read on.
+        // Losing writability is handled at the end of the round, which flushes: the rest decides whether to read on.
         if hasRoom { other?.sinkHasRoom() }
     }
 

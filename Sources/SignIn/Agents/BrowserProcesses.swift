@@ -25,7 +25,7 @@ struct BrowserProcesses {
 
     private func isRunning(_ process: pid_t) -> Bool {
         let arguments = Self.arguments(of: process)
-        // A process that has ended, and nobody has waited for, has none.
+        // A zombie process has none.
         guard !arguments.isEmpty else { return false }
         return session.map { getsid(process) == $0 } == true || arguments.firstRange(of: profile.utf8) != nil
     }

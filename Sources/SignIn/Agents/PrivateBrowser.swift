@@ -78,7 +78,7 @@ package struct PrivateBrowser: UserAgent {
         throw SignInError.windowClosed
     }
 
-    /// Without a profile, the program is a wrapper that has passed the page to a browser which nobody here knows.
+    /// Without a profile, the program is a wrapper that has passed the page to an unknown browser.
     private static func reason(_ program: String, _ status: Int32) -> String {
         guard status == 0 else { return "\(program) ended with status \(status)" }
         return "\(program) ended without using its profile; if no window shows the page, open the URL yourself"

@@ -3,12 +3,11 @@
 import CountersignAddresses
 import CountersignOAuth
 
-/// The page that a user agent shows, and the agent's way to report what happens there. Every function may be called on
-/// any thread.
+/// The page that a user agent shows, and the agent's way to report its events. Every function may be called on any
+/// thread.
 package struct SignInPage: Sendable {
     package let url: EndpointURL
-    /// The URI to which the provider sends the person in the end. A loopback URI has the port of the sign-in's
-    /// listener.
+    /// The URI to which the provider finally sends the person. A loopback URI has the port of the sign-in's listener.
     package let redirect: RedirectURI
     /// Where the provider's pages are: the origins of the issuer, of its endpoints and of the profile's
     /// `navigation_hosts`, each once. For an agent that restricts navigation.
@@ -36,8 +35,8 @@ package struct SignInPage: Sendable {
         answers = answer
     }
 
-    /// A page of the profile's compliance service, from which nobody is sent back: the service says when the person is
-    /// done.
+    /// A page of the profile's compliance service, without a redirect: the service reports when the person has
+    /// finished.
     package init(
         compliance url: EndpointURL, of profile: SignInProfile, limit: Duration,
         report: @escaping @Sendable (UserAgentEvent) -> Void

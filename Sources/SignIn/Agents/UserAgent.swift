@@ -38,7 +38,7 @@ package enum UserAgentKind: String, CaseIterable, Sendable {
         hasDisplay(environment) ? .system : .device
     }
 
-    /// `BROWSER` counts, because the person has said what to use.
+    /// `BROWSER` counts, because it is the person's choice.
     static func hasDisplay(_ environment: [String: String]) -> Bool {
         ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { environment[$0].map { !$0.isEmpty } ?? false }
     }

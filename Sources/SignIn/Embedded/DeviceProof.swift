@@ -7,7 +7,7 @@ import CountersignOAuth
 import Glibc
 import Synchronization
 
-/// What proves this device to pages that ask for it.
+/// The proof of this device for pages that ask for it.
 package struct DeviceProof: Sendable {
     /// The certificate for a challenge of this origin, or the reason for its absence.
     package enum Decision: Sendable {

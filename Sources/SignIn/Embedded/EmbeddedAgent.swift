@@ -17,7 +17,7 @@ package struct EmbeddedAgent: UserAgent {
         package let proxy: Secret
         /// The certificates that the window trusts, in PEM: the system's and those of the proxy.
         package let bundle: String
-        /// What proves this device to pages of listed sites; nil if this process cannot.
+        /// The proof of this device for pages of listed sites; nil without one.
         package let device: DeviceProof?
 
         package init(proxy: Secret, bundle: String, device: DeviceProof? = nil) {
@@ -204,7 +204,7 @@ private final class Visit: Sendable {
     /// Closes the window, unless it is closing already: after an accepted redirect its cookies are still to come.
     func cancel() { end(with: .cancel) }
 
-    /// Also ends a question at once: the person cannot answer it any more, and may be typing with the echo off.
+    /// Also ends a question at once: the person can no longer answer it, and may be typing with the echo off.
     private func end(with command: WebViewCommand, _ error: (any Error)? = nil) {
         dialogue.end()
         flow?.end()

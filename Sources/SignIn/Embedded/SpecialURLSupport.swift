@@ -3,7 +3,7 @@
 import CountersignAddresses
 import CountersignDeviceManagement
 
-/// What an ``EmbeddedAgent`` needs to carry out special URLs.
+/// The services that an ``EmbeddedAgent`` needs to carry out special URLs.
 package struct SpecialURLSupport: Sendable {
     /// The proxies of the two windows.
     package struct Doors: Sendable {
@@ -33,7 +33,7 @@ package struct SpecialURLSupport: Sendable {
     /// Lets the identity broker of the machine go on with the sign-in; nil without one. After an error the window goes
     /// on, unless the person has cancelled.
     package var broker: (@Sendable () async throws -> Void)?
-    /// Asks the person whether a page may hand this URL to another program; nil if there is nobody to ask, so that none
+    /// Asks the person whether a page may hand this URL to another program; nil without a person to ask, so that none
     /// may. Ends when its task is cancelled.
     package var confirmHandOff: (@Sendable (_ url: String) async -> Bool)?
     /// An app's own handler, which may pass decisions on to the given one; nil for the given one.
@@ -45,7 +45,7 @@ package struct SpecialURLSupport: Sendable {
     }
 }
 
-/// The handler that a sign-in has by itself.
+/// The default handler of a sign-in.
 struct SignInWebviewHandler: InteractiveWebviewHandler {
     let rules: SpecialURLRules
     let support: SpecialURLSupport

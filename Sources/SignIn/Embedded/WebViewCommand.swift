@@ -14,7 +14,7 @@ enum WebViewCommand: Equatable, Sendable {
     case load(url: String, headers: [AdditionalHeader])
     /// Asks for the session's cookies, which come as `session`.
     case reportSession
-    /// Stores cookies. One that has expired removes the one that was there.
+    /// Stores cookies. An expired one removes the stored one.
     case addCookies([WebViewCookie])
     /// Shows a sentence above the page until another page loads.
     case showMessage(String)

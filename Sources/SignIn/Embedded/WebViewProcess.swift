@@ -72,7 +72,7 @@ final class WebViewProcess: Sendable {
         }
     }
 
-    /// Kills the program if it has not ended by itself in the meantime.
+    /// Kills the program unless it has ended in the meantime.
     func kill(after limit: DispatchTimeInterval) {
         DispatchQueue(label: "countersign.webview.limit").asyncAfter(deadline: .now() + limit) { [weak self] in
             self?.kill()

@@ -30,7 +30,7 @@ package final class RedirectListener: Sendable {
             self.refused = refused
         }
 
-        /// Without an answer of the kernel, nobody knows whose connection it is.
+        /// Without an answer of the kernel, the connection's owner is unknown.
         func admits(_ descriptor: Int32) -> (isAdmitted: Bool, owner: UInt32?) {
             let owner = owner(descriptor)
             return (owner == user, owner)
@@ -43,7 +43,7 @@ package final class RedirectListener: Sendable {
     /// A pipe. Closing the second end makes the first one readable and ends the wait.
     private let wake: (waiting: Int32, ending: Int32)
     private let state = Mutex(State())
-    /// Signalled when the browser has its page, or nobody waits for it.
+    /// Signalled when the browser has its page, or is no longer waited for.
     private let ended = DispatchSemaphore(value: 0)
 
     private struct State {

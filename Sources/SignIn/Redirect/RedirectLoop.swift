@@ -28,8 +28,8 @@ struct RedirectLoop {
         var deadline: ContinuousClock.Instant
         /// It belongs to the person.
         let isAdmitted: Bool
-        /// The response was sent. What follows is discarded until the client closes the connection: closing it earlier
-        /// could discard the response.
+        /// The response was sent. Further bytes are discarded until the client closes the connection: closing it
+        /// earlier could discard the response.
         var isAnswered = false
     }
 

@@ -7,7 +7,7 @@ struct RedirectSockets {
     let descriptors: [Int32]
     let port: UInt16
 
-    /// How often a free port is looked for that both addresses have.
+    /// The number of attempts to find a port that is free on both addresses.
     private static let attempts = 32
 
     init(for address: RedirectAddress) throws(SignInError) {

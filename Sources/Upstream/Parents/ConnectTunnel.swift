@@ -12,7 +12,7 @@ package protocol ParentAnswering: AnyObject {
     /// The requests that follow are sent on a connection with TLS to the parent.
     func secured(by tls: TLSSummary)
 
-    /// Calls `completion` once, at once or later on the event loop, with what to do first.
+    /// Calls `completion` once, at once or later on the event loop, with the first step.
     func begin(completion: @escaping (ParentAnswer) -> Void)
 
     /// The same, for ``ParentAnswer/openDialogue``, when there is a connection.
@@ -47,7 +47,7 @@ extension ParentAnswering {
     package func connectionLost(afterStatus status: Int) -> Bool { connectionLost() }
 }
 
-/// What to do about a parent.
+/// The decision about a parent.
 package enum ParentAnswer {
     /// Send the CONNECT, with this field if it is not nil. `onSameConnection`: on no other connection.
     case send((any SecretFieldValue)?, onSameConnection: Bool)
@@ -67,7 +67,7 @@ package final class ConnectTunnel: ParentTunnel {
     let limit: TimeAmount
     let answerer: any ParentAnswering
     let spare: SpareBuffer
-    /// What to do first on the next connection; nil if that is not known yet.
+    /// The first step on the next connection; nil if that is not known yet.
     var next: Next?
     package var early = ByteBuffer()
 
@@ -204,7 +204,7 @@ final class ConnectStep: ConnectionStep, ChannelInboundHandler, RemovableChannel
         }
     }
 
-    /// The parent's response is complete, and what to do about it is not known yet.
+    /// The parent's response is complete, and the decision about it is not known yet.
     private var isDeciding: Bool {
         switch client.state {
         case .idle: hasAsked

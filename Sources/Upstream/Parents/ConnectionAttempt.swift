@@ -72,7 +72,7 @@ package final class ConnectionAttempt {
         tryNextPath()
     }
 
-    /// How long a parent's verdict on a password is awaited for nobody but the breaker.
+    /// How long a parent's verdict on a password is awaited for the breaker alone.
     private static let verdictLimit = TimeAmount.seconds(20)
 
     /// Closes the connection that is being opened, and does not call the completion. If a parent is judging a password,
@@ -182,7 +182,7 @@ package final class ConnectionAttempt {
 
 extension UpstreamError {
     /// Whether the parent cannot be used now, so that another one may be. A failure of TLS is not among the reasons:
-    /// somebody in between could cause it to have a way without TLS taken. Nor is a loop, which is a wrong setting.
+    /// an attacker in between could cause it to force a route without TLS. Nor is a loop, which is a wrong setting.
     fileprivate var isOfUnreachableParent: Bool {
         switch (step, code) {
         case (_, .loop): false

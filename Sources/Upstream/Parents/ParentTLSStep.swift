@@ -19,8 +19,8 @@ package struct ParentTLS {
 /// The TLS handshake with a parent, before anything is said to it. A parent that is not trusted gets nothing: there is
 /// no way to ask a person about it, and a credential may be meant for it.
 ///
-/// The step leaves two handlers on the channel, through which everything that follows travels: the parent's
-/// ``TLSHandler``, and this step's own, which keeps the events of the parent's TLS from what follows.
+/// The step leaves two handlers on the channel for all further traffic: the parent's ``TLSHandler``, and this step's
+/// own, which hides the events of the parent's TLS from later steps.
 final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -74,7 +74,7 @@ final class ParentTLSStep: ConnectionStep, ChannelInboundHandler {
         case .handshakeCompleted(let summary): completed(summary, context.channel)
         case .serverTrustAsked: handler?.answerTrustQuestion(with: .refuse)
         case .certificateRequested: handler?.answerCertificateRequest(with: nil)
-        // What follows learns of the end by the channel's own event.
+        // Later handlers learn of the end by the channel's own event.
         case .serverTrustEvaluated, .inputClosed: break
         case nil: context.fireUserInboundEventTriggered(event)
         }

@@ -9,7 +9,7 @@ import NIOCore
 
 /// Answers a SOCKS parent that asks for a user name and password, on one connection.
 package protocol SOCKSAnswering: AnyObject {
-    /// Calls `completion` once, at once or later on the event loop, with what to offer the parent; never after
+    /// Calls `completion` once, at once or later on the event loop, with the offer for the parent; never after
     /// ``ended()``.
     func begin(completion: @escaping (SOCKSOffer) -> Void)
 
@@ -53,7 +53,7 @@ package final class SOCKSTunnel: ParentTunnel {
     let mayBeLocal: Bool
     let spare: SpareBuffer
     package var early = ByteBuffer()
-    /// Nobody wants the connection any more, only the parent's verdict.
+    /// The connection is no longer wanted, only the parent's verdict.
     private(set) var isLeft = false
 
     package init(
@@ -140,7 +140,7 @@ final class SOCKSStep: ConnectionStep, ChannelInboundHandler, RemovableChannelHa
         channel = nil
     }
 
-    /// Nothing is sent until it is known what to offer.
+    /// Nothing is sent until the offer is known.
     private func ask(for host: HostName) {
         tunnel.answerer.begin { offer in
             guard self.chain != nil, self.client == nil else { return }

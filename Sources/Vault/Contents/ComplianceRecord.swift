@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// Whether the device complies with the policy of the organisation of a sign-in, as far as that is known.
+/// The last known state of a device's compliance with the policy of a sign-in's organisation.
 package struct ComplianceRecord: Equatable, Sendable {
     /// The name of the sign-in.
     package let name: String
@@ -49,7 +49,7 @@ package struct WipeRecord: Equatable, Sendable {
     package let identifier: String
     /// When the wipe began, in seconds since 1970.
     package let begun: Int64
-    /// The lines that the sign-in has brought to the list of sites.
+    /// The lines that the sign-in has added to the list of sites.
     package let sites: [String]
     /// The group and host of the session that the sign-in shares; both empty if it shares none.
     package let sessionGroup: String

@@ -18,7 +18,7 @@ package struct EnrollmentRecord: Equatable, Sendable {
     /// The explicit trust anchors of the certificates that the server issues, DER (RFC 7030 §4.1.3). Empty until they
     /// are known.
     package var anchors: [[UInt8]]
-    /// What verifies the server.
+    /// The anchors that verify the server.
     package var serverAnchors = ServerAnchors.same
     /// The name of the credential to use if the server does not accept the identity.
     package var credential: String?
@@ -40,7 +40,7 @@ package struct EnrollmentRecord: Equatable, Sendable {
 
     /// A sign-in whose access token of the same name enrols the identity, and with which it is removed.
     package struct Owner: Equatable, Sendable {
-        /// ``SignInRecord/identifier``, which tells it from other sign-ins of that name. Not empty.
+        /// ``SignInRecord/identifier``, which distinguishes it from other sign-ins of that name. Not empty.
         package var signIn: String
         /// The generation of the access token that the server refused; 0 if it refused none.
         package var refusedToken: UInt64 = 0

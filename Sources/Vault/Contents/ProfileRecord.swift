@@ -20,7 +20,7 @@ package struct ProfileRecord: Equatable, Sendable, Codable {
         }
     }
 
-    /// The sign-in that has brought the profile.
+    /// The sign-in that has installed the profile.
     package struct Owner: Equatable, Sendable, Codable {
         package var signIn: String
         /// The sign-in is not stored yet: if it never is, the profile is removed.
@@ -36,7 +36,7 @@ package struct ProfileRecord: Equatable, Sendable, Codable {
     package struct Anchor: Equatable, Sendable, Codable {
         /// SHA-256 of the certificate's DER, 32 bytes.
         package var sha256: [UInt8]
-        /// The file that the profile has brought, such as `Certs/anchors/corp.pem`; nil if the anchor was there before.
+        /// The file that the profile has installed, such as `Certs/anchors/corp.pem`; nil if the anchor existed before.
         package var file: String?
 
         package init(sha256: [UInt8], file: String?) {
@@ -50,7 +50,7 @@ package struct ProfileRecord: Equatable, Sendable, Codable {
         package var name: String
         /// SHA-256 of the leaf's DER, 32 bytes.
         package var leafSHA256: [UInt8]
-        /// The profile has brought it; otherwise, it was there before.
+        /// The profile has installed it; otherwise, it existed before.
         package var isBrought: Bool
 
         package init(name: String, leafSHA256: [UInt8], isBrought: Bool) {
@@ -106,7 +106,7 @@ package struct ProfileRecord: Equatable, Sendable, Codable {
     package var name: String
     /// Empty if the profile does not say.
     package var organization: String
-    /// Nil if nobody has signed the profile.
+    /// Nil for an unsigned profile.
     package var signer: Signer?
     /// In seconds since 1970.
     package var installed: Int64
@@ -141,7 +141,7 @@ extension VaultContents {
         profiles[record.identifier] = record
     }
 
-    /// Removes a profile's record, and nothing that the profile has brought. Returns whether there was one.
+    /// Removes a profile's record, but not its items. Returns whether there was one.
     @discardableResult
     package mutating func removeProfile(_ identifier: String) -> Bool {
         guard profiles.removeValue(forKey: identifier) != nil else { return false }

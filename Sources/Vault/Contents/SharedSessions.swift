@@ -13,9 +13,9 @@ extension VaultContents {
         return copy == other
     }
 
-    /// Makes changes to a shared session, which is created with its first cookie and removed with its last one. Changes
-    /// for which there is no room, and cookies that the host may not set, are left out. Returns the number of the
-    /// others. Throws `invalidRecord` for a key outside ``VaultLimits``.
+    /// Makes changes to a shared session, which is created with its first cookie and removed with its last one. Omits
+    /// changes for which there is no room, and cookies that the host may not set. Returns the number of the others.
+    /// Throws `invalidRecord` for a key outside ``VaultLimits``.
     @discardableResult
     package mutating func changeSession(
         _ key: SharedSession.Key, _ changes: [SharedSession.Change]

@@ -9,7 +9,7 @@ package struct SignInRecord: Equatable, Sendable {
     package let name: String
     /// The profile as the person received it, a JSON document.
     package var profile: String
-    /// The file or URL that the profile came from.
+    /// The file or URL of the profile.
     package var source: String
     /// The provider's issuer identifier.
     package var issuer: String

@@ -153,8 +153,8 @@ extension RecordReader {
 }
 
 extension VaultContents {
-    /// What verifies the servers of enrolments, if it is not ``EnrollmentRecord/ServerAnchors/same``, in the order of
-    /// the records.
+    /// The anchors that verify the servers of enrolments, if they are not ``EnrollmentRecord/ServerAnchors/same``, in
+    /// the order of the records.
     var serverAnchors: [(kind: RecordKind, records: [(name: String, anchors: EnrollmentRecord.ServerAnchors)])] {
         let lists = [
             (RecordKind.enrollmentServer, enrollments.mapValues(\.serverAnchors)),

@@ -281,7 +281,7 @@ extension VaultItem {
 }
 
 extension VaultItemVersion {
-    /// A rename gives the name another inode. Time, size and mode tell apart the writes of programs that keep the
+    /// A rename gives the name another inode. Time, size and mode distinguish the writes of programs that keep the
     /// inode.
     fileprivate init(_ found: stat) {
         self.init(

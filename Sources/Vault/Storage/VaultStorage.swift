@@ -106,7 +106,7 @@ package struct StoredVaultItem: Sendable {
     }
 }
 
-/// When a write takes place.
+/// The condition for a write.
 package enum VaultWriteCondition: Equatable, Sendable {
     case always
     /// There is no such item.
@@ -114,7 +114,7 @@ package enum VaultWriteCondition: Equatable, Sendable {
     /// The item is the one that was read (compare-and-swap).
     case unchanged(since: VaultItemVersion)
 
-    /// Whether it holds for an item of that version, nil for an item that is not there.
+    /// Whether it holds for an item of that version, nil for a missing item.
     package func holds(for version: VaultItemVersion?) -> Bool {
         switch self {
         case .always: true

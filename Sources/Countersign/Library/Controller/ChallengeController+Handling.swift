@@ -160,7 +160,8 @@ extension ChallengeController {
     }
 
     /// A permit for a request that has not been requested from the breaker yet. `url` is absolute; without one, the
-    /// request cannot be told from others. `offer` is the value of the response's challenge field, if it is known.
+    /// request cannot be distinguished from others. `offer` is the value of the response's challenge field, if it is
+    /// known.
     package func newPermit(method: String?, url: String?, offer: String? = nil) -> BreakerPermit {
         guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown) }
         let permit = newPermit(for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path))
@@ -204,7 +205,7 @@ extension ChallengeController {
         return token
     }
 
-    /// A token that was renewed is no reason to refuse its sign-in.
+    /// A renewed token is not a reason to refuse its sign-in.
     private func endLoans(of token: CredentialReference, in space: ProtectionSpace, _ policy: Policy) {
         guard let space = self.space(of: AuthenticationChallenge(protectionSpace: space)) else { return }
         for permit in answersInUse.permits(in: space, of: Breaker.Key(space: space, credential: token)) {

@@ -221,9 +221,9 @@ public final class ChallengeController: Sendable {
         set { scopeQuestions.delegate = newValue }
     }
 
-    /// Hears when the device begins or ceases to comply with the policy of a sign-in, as silent questions find, and
-    /// when an enrolment is wiped because nobody has confirmed for long that it does. Not called by a
-    /// ``ComplianceManager``, which has its own.
+    /// Is called when silent questions find that the device begins or ceases to comply with the policy of a sign-in,
+    /// and when an enrolment is wiped because it was not confirmed for too long. Not called by a ``ComplianceManager``,
+    /// which has its own.
     public var complianceDelegate: (any ComplianceDelegate)? {
         get { renewals.compliance.delegate }
         set { renewals.compliance.delegate = newValue }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a ``ChallengeController`` does for a program that only answers challenges. A program that takes
-/// `any ChallengeHandling` can be tested without a home: `CountersignTesting` has a `FakeController`.
+/// The part of a ``ChallengeController`` for a program that only answers challenges. A program that takes `any
+/// ChallengeHandling` can be tested without a home: `CountersignTesting` has a `FakeController`.
 public protocol ChallengeHandling: Sendable {
     /// As ``ChallengeController/canHandle(_:)``.
     @discardableResult

@@ -46,7 +46,7 @@ public protocol ScopeDelegate: Sendable {
 
 /// The questions to a delegate: one for each lack.
 final class ScopeQuestions: Sendable {
-    /// What an access token lacks, as a server says.
+    /// The scopes that an access token lacks, according to a server.
     struct Lack: Equatable, Sendable {
         let token: CredentialReference
         let scopes: [String]

@@ -5,7 +5,7 @@ import CountersignChallenges
 import CountersignSitePolicy
 import Dispatch
 
-/// What answers a challenge, and what follows from the outcome.
+/// The answers to challenges, and the consequences of their outcome.
 extension ChallengeExchange {
     /// Uses an enrolled credential only if the breaker permits it, even if the program stored it since it was given
     /// out. Credentials that the program created are not restricted.
@@ -108,7 +108,7 @@ extension ChallengeExchange {
     }
 }
 
-/// What answers a challenge at a site with this line, without asking anybody.
+/// The proofs for a challenge at a site with this line that need no question to a delegate.
 private struct OwnProofs: ProofSource {
     let policy: Policy
     let rule: SiteRule?

@@ -25,7 +25,7 @@ public struct HomeChange: Hashable, Sendable, CustomStringConvertible {
         /// A credential was rejected, accepted or permitted again.
         public static let breaker = Kind(description: "breaker")
         /// The vault was created, locked, unlocked or protected by another key; or it has changed while it is locked,
-        /// so that nobody can tell what has.
+        /// so that the kind of change is unknown.
         public static let vault = Kind(description: "vault")
         /// Integrated authentication was switched on or off for the home.
         public static let integratedAuthentication = Kind(description: "integratedAuthentication")

@@ -28,7 +28,7 @@ public struct StoredCredential: Equatable, Sendable {
     public let kind: Kind
     /// The user name or the principal; nil for a token.
     public let user: String?
-    /// Where it is not sent, because it was rejected or nobody answered; nil if it is sent everywhere.
+    /// The site to which it is not sent, because that rejected it or did not respond; nil if it is sent everywhere.
     public let block: CredentialBlock?
 
     /// Creates a value, for the tests of a program.
@@ -110,7 +110,7 @@ extension HomeManager {
     }
 
     /// Stores a Kerberos principal with its keys of all versions and types in a keytab file. Otherwise like
-    /// ``setPrincipal(_:password:name:)``; throws `valueFaulty` also if the file cannot be read or has no key of the
+    /// ``setPrincipal(_:password:name:)``; also throws `valueFaulty` if the file cannot be read or has no key of the
     /// principal.
     @discardableResult
     public func setPrincipal(_ principal: String, keytab: URL, name: String) async throws -> CredentialBlock? {

@@ -100,8 +100,8 @@ extension HomeManager {
         }
     }
 
-    /// The faults of a line, before it is added: its columns are those of `line`. Empty if it is good by itself; that a
-    /// site is listed twice shows when it is added.
+    /// The faults of a line, before it is added: its columns are those of `line`. Empty if the line on its own is
+    /// correct; a duplicate site is found when the line is added.
     public func problems(inSite line: String) -> [SiteProblem] {
         do throws(SiteListError) {
             _ = try SiteList(files: [("the line", line)], publicSuffixes: Home.publicSuffixes)

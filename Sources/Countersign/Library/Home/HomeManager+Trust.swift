@@ -75,8 +75,8 @@ extension HomeManager {
     }
 
     /// Records an exception, in place of one for the same host, port and certificate. `fingerprint` is the
-    /// certificate's SHA-256 fingerprint, which a person has compared with the one that the server's owner published.
-    /// Throws `valueFaulty` for a faulty host, port or fingerprint, or a date that has passed.
+    /// certificate's SHA-256 fingerprint, which a person has compared with the server owner's published one. Throws
+    /// `valueFaulty` for a faulty host, port or fingerprint, or a date that has passed.
     @discardableResult
     public func allowServer(
         host: String, port: Int = 443, fingerprint: String, until end: Date? = nil, answeringChallenges answers: Bool

@@ -6,7 +6,7 @@ public import FoundationEssentials
 
 /// The state of a home's vault.
 public struct VaultState: Equatable, Sendable {
-    /// What opens a vault.
+    /// The key that opens a vault.
     public enum Key: Hashable, Sendable {
         /// A file that only the user can read.
         case file
@@ -14,7 +14,7 @@ public struct VaultState: Equatable, Sendable {
         case passphrase
     }
 
-    /// What opens it; nil if the home has no vault yet.
+    /// The key that opens it; nil if the home has no vault yet.
     public let key: Key?
     /// The file; nil for the vault of another storage.
     public let file: URL?

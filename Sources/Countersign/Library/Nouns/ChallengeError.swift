@@ -115,7 +115,7 @@ public struct ChallengeError: Error, Sendable {
     public let listLine: String?
     /// How to correct the error.
     public let hint: String?
-    /// What helps, for a program that offers it to the user; nil if nothing does, or if only ``hint`` says it.
+    /// The remedy, for a program that offers it to the user; nil without one, or if only ``hint`` describes it.
     public internal(set) var remedy: ChallengeRemedy?
     /// The faults of the list of sites, with the code `listFaulty`; otherwise empty.
     public internal(set) var siteProblems: [SiteProblem] = []
@@ -171,7 +171,7 @@ extension ChallengeError: Equatable {
 }
 
 extension ChallengeError: CustomStringConvertible {
-    /// The detail, line and hint, as far as they exist: `not on the list (AllowedSites/work.sites:3); hint`.
+    /// The existing ones of detail, line and hint: `not on the list (AllowedSites/work.sites:3); hint`.
     public var description: String {
         let text = errorDescription ?? detail
         return hint.map { "\(text); \($0)" } ?? text

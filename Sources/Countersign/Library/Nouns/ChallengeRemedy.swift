@@ -4,8 +4,8 @@ import CountersignAnswering
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// What helps against a ``ChallengeError``, as a value: for the button that a program shows beside the error's texts.
-/// Later versions may add kinds, so include a `default` in a `switch`.
+/// The remedy for a ``ChallengeError``, as a value: for the button that a program shows beside the error's texts. Later
+/// versions may add kinds, so include a `default` in a `switch`.
 public enum ChallengeRemedy: Hashable, Sendable {
     /// List the site: pass this line to ``HomeManager/addSite(_:file:)``.
     case addSite(String)
@@ -20,7 +20,7 @@ public enum ChallengeRemedy: Hashable, Sendable {
     /// Store the Kerberos principal's password or keys: ``HomeManager/setPrincipal(_:password:name:)`` and
     /// ``HomeManager/setPrincipal(_:keytab:name:)``.
     case setPrincipal(name: String, principal: String)
-    /// Permit one more attempt: ``HomeManager/permitRetry(ofCredential:)``. Nil stands for all that are blocked.
+    /// Permit one more attempt: ``HomeManager/permitRetry(ofCredential:)``. Nil means all that are blocked.
     case permitRetry(ofCredential: String?)
     /// Unlock the vault: ``ChallengeController/unlockVault(passphrase:)``.
     case unlockVault
@@ -68,12 +68,12 @@ extension ChallengeRemedy {
 }
 
 extension ChallengeError {
-    /// The error for `refusal`. Without a `hint`, that of what helps is used.
+    /// The error for `refusal`. Without a `hint`, the remedy's hint is used.
     init(
         _ code: Code, _ refusal: Refusal, of request: UnansweredRequest, under policy: Policy, hint: String? = nil
     ) {
         let remedies = policy.remedies(for: refusal, of: request)
-        // A sentence that already says what helps has no hint that repeats it.
+        // A sentence that already contains the remedy has no hint that repeats it.
         let sentence = refusal.cause.isSaidWithRemedy && refusal.bareText == nil ? nil : Remedy.sentence(remedies)
         self.init(
             code, refusal.bareText ?? refusal.text, listLine: request.rule?.location, hint: hint ?? sentence)

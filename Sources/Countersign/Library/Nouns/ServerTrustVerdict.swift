@@ -8,7 +8,7 @@ public struct ServerTrustVerdict: Hashable, Sendable {
     public let chain: [X509Certificate]
     /// The reasons that verification failed, without duplicates; empty if it succeeded.
     public let reasons: [ServerTrustReason]
-    /// Whether the certificate is revoked, as far as that is known.
+    /// Whether the certificate is revoked, or that this is unknown.
     public let revocation: RevocationStatus
 
     /// Whether a trust exception made with `countersign trust allow --answer` applies.

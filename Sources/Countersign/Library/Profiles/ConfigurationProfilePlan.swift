@@ -2,7 +2,7 @@
 
 import CountersignVault
 
-/// What installing a configuration profile would do. Show it to the person.
+/// The effects of installing a configuration profile. Show them to the person.
 public struct ConfigurationProfilePlan: Sendable {
     /// A step of the installation.
     public struct Step: Equatable, Sendable {
@@ -39,7 +39,7 @@ public struct ConfigurationProfilePlan: Sendable {
     /// Who has made the profile, as it says itself; nil if it does not.
     public var organization: String? { plan.read.profile.organization }
 
-    /// Who has signed the profile, one sentence each; one sentence that nobody has.
+    /// The signers of the profile, one sentence each; one sentence if it is unsigned.
     public var signatures: [String] { plan.read.signatures }
 
     /// Whether the profile is signed, and everybody who has signed it is trusted here.
@@ -74,15 +74,15 @@ public struct InstalledConfigurationProfile: Equatable, Sendable {
     public let organization: String?
     /// When it was installed, in seconds since 1970.
     public let installed: Int64
-    /// Who has signed it, or that nobody has, as a sentence.
+    /// A sentence about its signer, or that it is unsigned.
     public let signature: String
-    /// Whether it was signed by somebody who was trusted when it was installed.
+    /// Whether its signer was trusted when it was installed.
     public let isTrusted: Bool
-    /// The name of the sign-in that has brought it; nil if a person or a program has installed it.
+    /// The name of the sign-in that has installed it; nil if a person or a program has installed it.
     public let signIn: String?
     /// The files that it has added to the home's trust anchors, such as `Certs/anchors/corp.pem`.
     public let anchorFiles: [String]
-    /// The names of the identities that it has brought, without those that were there before.
+    /// The names of the identities that it has installed, without those that existed before.
     public let identities: [String]
     /// The name of the identity that it enrols over EST; nil if it has no enrolment.
     public let enrolledIdentity: String?
@@ -109,7 +109,7 @@ public struct RemovedConfigurationProfile: Equatable, Sendable {
     public let anchorFiles: [String]
     /// The names of the identities that were removed.
     public let identities: [String]
-    /// Sentences about what stays, because something else needs it.
+    /// Sentences about the items that stay, because something else needs them.
     public let kept: [String]
 
     init(_ removed: RemovedProfile) {

@@ -22,7 +22,7 @@ public final class ConfigurationProfiles: Sendable {
         }
     }
 
-    /// What installing a profile would do; changes nothing. `document` is a property list in XML, or one in CMS
+    /// The effects of installing a profile; changes nothing. `document` is a property list in XML, or one in CMS
     /// SignedData, of at most 5 MiB.
     ///
     /// `password` is called on another thread with the name of each identity that needs a password that is not in the
@@ -59,9 +59,9 @@ public final class ConfigurationProfiles: Sendable {
     ///
     /// Throws ``ChallengeError``: `profileFaulty` if a payload cannot be installed, or there is nothing to install;
     /// `nameInUse` if the home has changed since the plan was made, or the profile is another sign-in's;
-    /// `signInMissing` if there is no sign-in of that name, and nobody is signing in as it; `providerRefused` if the
-    /// profile's EST service issues no certificate; and the codes of the home and the vault. Throws `CancellationError`
-    /// if the task is cancelled before the profile is installed.
+    /// `signInMissing` if there is no sign-in of that name, and no sign-in of that name is in progress;
+    /// `providerRefused` if the profile's EST service issues no certificate; and the codes of the home and the vault.
+    /// Throws `CancellationError` if the task is cancelled before the profile is installed.
     @discardableResult
     public func install(
         _ plan: ConfigurationProfilePlan, skippingRefused: Bool = false, signIn: String? = nil
@@ -102,7 +102,7 @@ public final class ConfigurationProfiles: Sendable {
         }
     }
 
-    /// The sign-in as the owner of what `plan` brings. Until it is stored, the profile waits for it.
+    /// The sign-in as the owner of the items of `plan`. Until it is stored, the profile waits for it.
     private func owner(_ signIn: String, of plan: ProfilePlan) async throws -> ProfileRecord.Owner {
         try await signIns.vault.withOperations(creates: true) { [home = signIns.home] vault in
             let identifier = plan.read.profile.identifier
@@ -112,7 +112,7 @@ public final class ConfigurationProfiles: Sendable {
                     "the profile \(identifier) is installed already, and not by the sign-in \(signIn.debugDescription)",
                     hint: "remove it with `countersign profile remove \(identifier)`")
             }
-            // Somebody who is signing in has the lock.
+            // A sign-in in progress has the lock.
             guard let lock = try VaultOperations.enrollingLock(of: signIn, in: home) else {
                 return ProfileRecord.Owner(signIn: signIn, isPending: plan.former?.owner?.isPending ?? true)
             }

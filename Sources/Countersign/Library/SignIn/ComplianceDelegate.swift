@@ -5,8 +5,8 @@ public protocol ComplianceDelegate: Sendable {
     /// A remediation has ended. Silent questions of a ``ChallengeController`` are reported if the status has changed.
     func remediated(_ result: ComplianceResult) async
 
-    /// The organisation wants programs to start again, so that its policy takes effect: save what must not be lost. The
-    /// library itself needs no restart, and does not end the program.
+    /// The organisation wants programs to start again, so that its policy takes effect: save unsaved state. The library
+    /// itself needs no restart, and does not end the program.
     func saveState(before result: ComplianceResult) async
 
     /// There is no token: whether to wipe the results of the enrolment, and nothing else, at once. Called after
@@ -14,8 +14,8 @@ public protocol ComplianceDelegate: Sendable {
     /// `serviceFailure` and `userCancelled`.
     func shouldWipe(after result: ComplianceResult) async -> Bool
 
-    /// The enrolment is about to be wiped: save what must not be lost. The wipe begins when this returns, and after a
-    /// minute at the latest.
+    /// The enrolment is about to be wiped: save unsaved state. The wipe begins when this returns, and after a minute at
+    /// the latest.
     func willWipe(_ wipe: ComplianceWipe) async
 
     /// The enrolment was wiped, or ``ComplianceWipe/failure`` says why the wipe is not complete.
@@ -33,7 +33,7 @@ extension ComplianceDelegate {
     public func wiped(_ wipe: ComplianceWipe) async {}
 }
 
-/// The removal of everything that one enrolment has brought, because the device does not comply.
+/// The removal of all results of one enrolment, because the device does not comply.
 public struct ComplianceWipe: Sendable, Hashable {
     /// The name of the sign-in.
     public let signIn: String
@@ -54,7 +54,7 @@ public struct ComplianceWipe: Sendable, Hashable {
     /// How long a delegate may take to save its state.
     static let savingLimit = Duration.seconds(60)
 
-    /// Tells the delegate, wipes, and tells it again. `body` returns why the wipe is not complete; nil if it is.
+    /// Notifies the delegate, wipes, and notifies it again. `body` returns why the wipe is not complete; nil if it is.
     func perform(
         for delegate: (any ComplianceDelegate)?, within limit: Duration = savingLimit,
         _ body: @Sendable () async -> String?

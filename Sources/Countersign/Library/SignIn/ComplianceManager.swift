@@ -119,7 +119,7 @@ public final class ComplianceManager: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 queue.withLock { queue in
-                    // A cancellation that came before this has found no caller.
+                    // An earlier cancellation has found no caller.
                     guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
                     if queue.runs[key] == nil { queue.runs[key] = begin(key, with: agent, in: &queue) }
                     queue.runs[key]?.callers[caller] = continuation
@@ -146,7 +146,7 @@ public final class ComplianceManager: Sendable {
     /// Tells the callers of a run how it has ended.
     private func finish(_ key: Key, _ number: Int, _ result: Result<Ending, any Error>) {
         let callers = queue.withLock { queue in
-            // Another run may have taken the place of one for which nobody waited any more.
+            // Another run may have taken the place of one without callers.
             guard let run = queue.runs[key], run.number == number else { return [Int: Caller]() }
             queue.runs[key] = nil
             return run.callers
@@ -340,7 +340,7 @@ public struct ComplianceResult: Sendable, Hashable {
     public let title: String
     /// For the person, in their language if the service has it; never empty.
     public let message: String
-    /// Where the person brings compliance about; nil if no page is known.
+    /// The page on which the person can make the device comply; nil if unknown.
     public let page: String?
     /// No protection policy is assigned to the account, so that it will not get a token.
     public let hasNoPolicy: Bool

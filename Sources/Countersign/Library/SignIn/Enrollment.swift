@@ -71,7 +71,7 @@ public final class Enrollment: Sendable {
     ///
     /// Throws `CancellationError` if the task is cancelled, and ``ChallengeError``:
     ///
-    /// - `nameInUse`: the name is that of another credential, or nobody has chosen it for this provider.
+    /// - `nameInUse`: the name is that of another credential, or was not chosen for this provider.
     /// - `profileFaulty`: the profile's sites cannot be added to the list, its redirect URI needs another agent, or
     ///   `account` is given and the tokens do not come from the broker.
     /// - `userAgentFailed`, `signInCancelled`, `signInDenied`, `signInTimedOut`: the person was not signed in.
@@ -274,7 +274,7 @@ public final class Enrollment: Sendable {
         }
     }
 
-    /// Revokes tokens that were not stored: nobody could use or end them any more.
+    /// Revokes tokens that were not stored: no process could use or revoke them later.
     private func discard(_ new: NewSignIn, _ result: SignInResult) async {
         // If the vault cannot be read, they may be stored.
         do {

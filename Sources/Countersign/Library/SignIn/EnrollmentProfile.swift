@@ -8,7 +8,7 @@ import CountersignSignIn
 public struct EnrollmentProfile: Sendable {
     let profile: SignInProfile
 
-    /// Where the document came from: a file's absolute path, a URL, or the name that the program gave it.
+    /// The source of the document: a file's absolute path, a URL, or the name that the program gave it.
     public let source: String
 
     init(_ profile: SignInProfile, from source: String) {
@@ -20,7 +20,7 @@ public struct EnrollmentProfile: Sendable {
     /// access token if the profile says so.
     public var complianceService: String? { profile.compliance?.url.description }
 
-    /// After how many days without a confirmation that the device complies everything that the sign-in has brought is
+    /// The number of days without a confirmation that the device complies after which the results of the sign-in are
     /// wiped; nil for never.
     public var wipeAfterDays: Int? { profile.compliance?.wipeAfterDays.map { Int($0) } }
 

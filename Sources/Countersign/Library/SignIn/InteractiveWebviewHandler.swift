@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Your program's part when the provider's pages manage the device during a sign-in with the agent `embedded`: they
-/// open *special URLs*, such as `msauth://enroll`, that are no pages. `Documentation/DeviceManagement.md` describes
+/// open *special URLs*, such as `msauth://enroll`, that are not pages. `Documentation/DeviceManagement.md` describes
 /// them.
 ///
 /// Every requirement has a default, which is that of a program without a broker. Set
@@ -15,8 +15,8 @@ public protocol InteractiveWebviewHandler: Sendable {
     /// was not complete.
     var genericError: ChallengeError { get }
 
-    /// Whether a broker refresh token is to be obtained before `url` is acted upon. Not asked in a broker context,
-    /// after one was obtained, or after two attempts. `proposed` is the profile's wish, and the default.
+    /// Whether to obtain a broker refresh token before acting on `url`. Not called in a broker context, after one was
+    /// obtained, or after two attempts. `proposed` is the profile's wish, and the default.
     func shouldAcquireBrokerRefreshToken(
         for url: String, _ state: InteractiveWebviewState, proposed: Bool
     ) -> Bool

@@ -5,7 +5,7 @@ import CountersignSignIn
 /// A question of the provider's page in an `embedded` window: one callback of a message that the page has posted with
 /// `window.webkit.messageHandlers.callback`. Its members are those of ForgeRock's authentication service.
 public struct PageCallback: Equatable, Sendable {
-    /// What kind of answer the page expects.
+    /// The kind of answer that the page expects.
     public enum Kind: Equatable, Sendable {
         /// A text that may be shown while it is typed.
         case text

@@ -49,8 +49,8 @@ extension UserAgent {
 public struct SignInPage: Sendable {
     /// The provider's authorization page.
     public let url: String
-    /// The URI to which the provider sends the person in the end. If it is on the loopback interface, the sign-in
-    /// listens there.
+    /// The URI to which the provider finally sends the person. If it is on the loopback interface, the sign-in listens
+    /// there.
     public let redirectURI: String
     private let redirected: @Sendable (String) -> Bool
 
@@ -60,7 +60,7 @@ public struct SignInPage: Sendable {
     @discardableResult
     public func redirected(to url: String) -> Bool { redirected(url) }
 
-    /// Creates a page, for the tests of a user agent. `redirected` receives what ``redirected(to:)`` is called with.
+    /// Creates a page, for the tests of a user agent. `redirected` receives the arguments of ``redirected(to:)``.
     public init(url: String, redirectURI: String, redirected: @escaping @Sendable (String) -> Bool) {
         self.url = url
         self.redirectURI = redirectURI

@@ -155,8 +155,8 @@ public final class SignIns: Sendable {
         }
     }
 
-    /// Removes the shared sessions of a group, or all, and returns how many there were. The provider is not told.
-    /// Throws ``ChallengeError`` with the codes of the home and the vault.
+    /// Removes the shared sessions of a group, or all, and returns their number. The provider is not notified. Throws
+    /// ``ChallengeError`` with the codes of the home and the vault.
     @discardableResult
     public func clearSharedSessions(group: String? = nil) async throws -> Int {
         try await vault.withOperations(creates: false) { vault in
@@ -189,8 +189,8 @@ public final class SignIns: Sendable {
         }
     }
 
-    /// Removes everything that a sign-in has brought. Returns why that is not complete; nil if it is, or if there is no
-    /// such sign-in.
+    /// Removes all results of a sign-in. Returns why that is not complete; nil if it is, or if there is no such
+    /// sign-in.
     func wipe(_ name: String) async -> String? {
         do {
             try await vault.withOperations(creates: false) { vault in _ = try vault?.perform(WipeSignIn(name: name)) }
@@ -235,7 +235,7 @@ public final class SignIns: Sendable {
         }
     }
 
-    /// The cookies that the window gets, and brings; nil if the profile names none.
+    /// The cookies that the window gets and reports; nil if the profile names none.
     private func cookies(of profile: SignInProfile) async throws -> SharedCookies? {
         guard let scope = profile.session else { return nil }
         return try await vault.blocking { [vault] in
@@ -253,7 +253,7 @@ struct SignInWindow: Sendable {
     let proxy: SignInWindows.Proxy?
     /// Nil if the profile shares no cookies.
     let cookies: SharedCookies?
-    /// What follows the end of the proxy.
+    /// Called after the end of the proxy.
     var ended: @Sendable () async -> Void = {}
 
     /// Runs `body`, then stops the window's proxy.

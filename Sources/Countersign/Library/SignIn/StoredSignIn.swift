@@ -15,7 +15,7 @@ public struct StoredSignIn: Equatable, Sendable {
     public let subject: String?
     /// The scopes that the provider has granted.
     public let scopes: [String]
-    /// Where the profile came from: a path or a URL.
+    /// The source of the profile: a path or a URL.
     public let profileSource: String
     /// The lines that the sign-in has added to the list of sites.
     public let sites: [String]
@@ -27,7 +27,7 @@ public struct StoredSignIn: Equatable, Sendable {
     public let isRenewable: Bool
     /// Why the person has to sign in again, as the provider gave it; nil if the provider has not ended the sign-in.
     public let endReason: String?
-    /// The client certificate that the sign-in has brought; nil if its profile names no EST service.
+    /// The client certificate of the sign-in; nil if its profile names no EST service.
     public let certificate: SignInCertificate?
 
     /// Whether the person has to sign in again at `date`.

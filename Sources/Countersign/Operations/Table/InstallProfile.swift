@@ -3,7 +3,7 @@
 package import CountersignCryptography
 
 /// Installs a configuration profile, in place of one with the same identifier. The secret is ``ProfileKeys``; there is
-/// none if the profile has no identity. Returns what became of its enrolment; nil if it has none.
+/// none if the profile has no identity. Returns the outcome of its enrolment; nil if it has none.
 package struct InstallProfile: VaultOperation {
     package static let name = "installProfile"
     private let profile: NewProfile

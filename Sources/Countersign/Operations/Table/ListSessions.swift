@@ -2,8 +2,8 @@
 
 package import CountersignCryptography
 
-/// Lists the shared sessions of all groups, sorted by group and host, without the values of their cookies. Cookies
-/// that have expired are left out.
+/// Lists the shared sessions of all groups, sorted by group and host, without the values of their cookies. Omits
+/// expired cookies.
 package struct ListSessions: VaultOperation {
     package static let name = "listSessions"
 

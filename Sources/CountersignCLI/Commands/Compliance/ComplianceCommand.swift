@@ -21,7 +21,7 @@ struct ComplianceCommand: AsyncParsableCommand {
             """,
         subcommands: [Status.self, Remediate.self])
 
-    /// What becomes of a service's wish.
+    /// The response to a service's wish.
     static let restart =
         "the organisation wants programs to start again: restart those that use its sites"
 

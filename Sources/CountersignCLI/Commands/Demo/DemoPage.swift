@@ -38,7 +38,7 @@ struct DemoPage {
         return "  \(styled(name, .bold))  \(result)\n"
     }
 
-    /// What to type in another terminal.
+    /// The commands for another terminal.
     func invitation(to sites: [(kind: DemoSite.Kind, url: String)], _ address: String, _ home: Home) -> String {
         let path = home.rootCertificate.path
         let rootPath = HomeFile.absolutePath(path) ?? path

@@ -116,7 +116,7 @@ struct InstalledProfile: Encodable {
     let organization: String?
     let installed: String
     let signer: SignerRow?
-    /// The sign-in that has brought it.
+    /// The sign-in that has installed it.
     let signIn: String?
     let anchors: [AnchorRow]
     let identities: [IdentityRow]

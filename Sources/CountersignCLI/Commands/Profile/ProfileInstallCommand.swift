@@ -87,7 +87,7 @@ struct ProfileInstaller {
     let session: VaultSession
     let home: Home
 
-    /// What installing it would do.
+    /// The effects of installing it.
     func plan(
         _ read: ReadProfile, password: (String) throws(CountersignError) -> Secret
     ) throws -> ProfilePlan {

@@ -269,7 +269,7 @@ struct EnrollCommand: AsyncParsableCommand {
         reporter.stored(new, stored?.certificate)
     }
 
-    /// Asks on the terminal which of the accounts it is, and returns nil if nobody answers. Nil without a terminal.
+    /// Asks on the terminal for one of the accounts, and returns nil without an answer. Nil without a terminal.
     private static func accountChoice() -> (@Sendable ([String]) async -> Int?)? {
         guard let lines = TerminalLines() else { return nil }
         return { names in
@@ -305,7 +305,7 @@ struct EnrollCommand: AsyncParsableCommand {
         _ = try session.perform(StoreSignIn(new), secret: SignInTokens(tokens).encoded, dialogue)
     }
 
-    /// Revokes tokens that were not stored: nobody could use or end them any more.
+    /// Revokes tokens that were not stored: no process could use or revoke them later.
     private static func discard(
         _ new: NewSignIn, _ tokens: TokenSet, of profile: SignInProfile, _ client: ProviderClient,
         _ session: VaultSession

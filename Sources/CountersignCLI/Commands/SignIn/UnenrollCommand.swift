@@ -62,7 +62,7 @@ struct UnenrollCommand: ParsableCommand {
         }
     }
 
-    /// What becomes of tokens that the provider has not revoked.
+    /// The fate of tokens that the provider has not revoked.
     static let unrevoked = "they end by themselves; the provider's operator can end them earlier"
 
     /// Opens the page in the browser of the sign-in if the person agrees, and otherwise prints its address.
@@ -187,7 +187,7 @@ struct StatusCommand: ParsableCommand {
         let state: String
         let certificate: CertificateRow?
         let compliance: ComplianceRow?
-        /// The identifiers of the configuration profiles that it has brought.
+        /// The identifiers of the configuration profiles that it has installed.
         let profiles: [String]
 
         init(_ signIn: ListedSignIn, _ known: [ProfileRecord], now: Int64) {
