@@ -48,7 +48,7 @@ let package = Package(
         // Answers challenges, signs people in and manages the home. Needs no SwiftNIO, which takes a third of the time
         // of a small app's first build.
         .library(name: "Countersign", targets: ["Countersign"]),
-        // What needs SwiftNIO: the proxy, TLS on a channel, and the proxy of sign-in windows.
+        // The parts that need SwiftNIO: the proxy, TLS on a channel, and the proxy of sign-in windows.
         .library(name: "CountersignNIO", targets: ["CountersignNIO"]),
         // The proxy as a service of a group. Service Lifecycle would be a twentieth of the executable, which has no
         // use for it.
@@ -182,7 +182,7 @@ let package = Package(
                 // in its first call, and stores the vector registers on the stack meanwhile: with the secret that the
                 // last memcpy left there.
                 .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"]),
-                // No library looks for a symbol in the executable, so functions that nobody calls can be left out.
+                // No library looks up a symbol in the executable, so unused functions can be removed.
                 .unsafeFlags(["-Xlinker", "--no-export-dynamic"], .when(configuration: .release)),
                 // Debugging information is a third of the file, and the reader of a crash's backtrace expands it.
                 .unsafeFlags(["-Xlinker", "--compress-debug-sections=zlib"], .when(configuration: .release)),

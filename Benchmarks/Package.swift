@@ -32,7 +32,7 @@ let package = Package(
     name: "benchmarks",
     products: [.executable(name: "micro", targets: ["Micro"])],
     dependencies: [
-        // An exact version, because the thresholds include what swift-nio allocates.
+        // An exact version, because the thresholds include swift-nio's allocations.
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2")
     ],
     targets: [

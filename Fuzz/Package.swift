@@ -5,7 +5,7 @@ import PackageDescription
 // package. Being a separate package, this one adds nothing to the product's build. Scripts/fuzz builds and runs it with
 // libFuzzer and AddressSanitizer.
 
-/// The product's module in `Sources/FOLDER`, a symbolic link, as the product's package has it.
+/// The product's module in `Sources/FOLDER`, a symbolic link, with the settings of the product's package.
 func module(_ folder: String, _ modules: [String] = [], settings: [SwiftSetting] = []) -> Target {
     .target(
         name: prefixed(folder), dependencies: dependencies(modules), path: "Sources/\(folder)", swiftSettings: settings)

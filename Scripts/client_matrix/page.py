@@ -3,7 +3,7 @@
 
 YES, NONE = "yes", "–"
 
-# The column's name, and what its sites want.
+# The column's name, and the requirements of its sites.
 COLUMNS = {
     "http": "a site that is not listed, over http",
     "https": "a site that is not listed, over https: a blind tunnel",

@@ -132,7 +132,7 @@ import Testing
         #expect(exchange.breaker.record(of: exchange.key(.basic))?.unanswered == 1)
     }
 
-    /// Nobody sends a password twice because a connection was lost.
+    /// A password is not sent twice because a connection was lost.
     @Test func aPasswordIsNotSentAgainAfterALostConnection() throws {
         let exchange = try AnsweredExchange("answer=basic")
         #expect(exchange.begin() == "send")
@@ -215,7 +215,7 @@ import Testing
         exchange.breaker.ended(scheme.key(0), for: Self.tag("/x"), .rejected)
         #expect(exchange.begin() == "send")
         #expect(exchange.respond(401, "Look realm=\"r\"") == "wait for look")
-        // Nobody has looked, so that nothing has changed.
+        // There was no further look-up, so nothing has changed.
         #expect(try exchange.resume(.over) == "handed back: nothing has changed")
     }
 
@@ -401,7 +401,7 @@ import Testing
     }
 }
 
-/// A scheme whose proof nobody enrols: the breaker knows it by a version, which a look increments.
+/// A scheme with a proof that is not enrolled: the breaker knows it by a version, which a look-up increments.
 private final class LookingScheme: Authenticator {
     let looks = Atomic<UInt64>(0)
 

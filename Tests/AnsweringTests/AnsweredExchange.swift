@@ -122,7 +122,7 @@ final class AnsweredExchange: AnsweredRequest {
                 status: status, challengeFields: challenges.map { ChallengeField($0) }, for: self))
     }
 
-    /// What waits for ``resume(_:)``.
+    /// The operation that waits for ``resume(_:)``.
     private(set) var later: Later?
 
     func resume(_ result: Later.Result) throws -> String {

@@ -173,7 +173,7 @@ struct CertificateRequirementsTests {
         }
     }
 
-    /// A wildcard that stands for an excluded name is invalid for every host, so that a verdict does not depend on the
+    /// A wildcard that matches an excluded name is invalid for every host, so that a verdict does not depend on the
     /// host.
     @Test(
         arguments: [

@@ -70,7 +70,7 @@ struct HostileChainTests {
         #expect(requirements.budget.remaining < 81 * VerificationBudget.examination)
     }
 
-    /// A certificate in the chain that cannot be used is no obstacle to another path.
+    /// An unusable certificate in the chain does not prevent another path.
     @Test func anUnusualKeyIsIgnoredBesideAGoodPath() throws {
         let good = try TestPKI.chain("origin-intermediate-leaf")
         let hostile = try HostileChain(anchor: anchor, key: .rsa16384, layers: 1, width: 1).make()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// No weaker scheme because somebody on the way says so.
+/// No downgrade by an attacker on the network path.
 @Suite struct AcceptedSchemesTests {
     private static let schemes = AuthenticationScheme.allCases
     private static let tag = Breaker.RequestTag(method: "GET", target: "/")
@@ -63,7 +63,7 @@ import Testing
         #expect(Breaker().refusal(of: Self.key(.basic), inAnswerTo: Self.offered(.basic)) == nil)
     }
 
-    /// A server has several areas. Without TLS, nobody knows whose offer it is.
+    /// A server has several areas. Without TLS, the origin of the offer is unknown.
     @Test(arguments: [(Origin.wiki, true), (.printer, false)])
     func overTLSASpaceKeepsItsScheme(origin: Origin, isPermitted: Bool) {
         let breaker = Self.accepting([.basic, .ntlm], origin)
@@ -166,7 +166,7 @@ import Testing
         #expect(request.offered?.strongest == .ntlm)
     }
 
-    /// What cannot be answered is no offer: anybody can add it.
+    /// A challenge that cannot be answered is not an offer: anyone can add it.
     @Test func anOfferThatCannotBeAnsweredDoesNotCount() {
         let context = RequestContext.site(permitted: [.digest, .basic]).with {
             $0.authenticators = AuthenticatorTable(DigestAuthenticator.strongestFirst + [BasicAuthenticator.shared])

@@ -187,7 +187,7 @@ import Testing
         #expect(request.space.realm == "other")
     }
 
-    /// The reason goes into response fields and logs, so a scope beyond the grammar of RFC 6749 §3.3 is left out.
+    /// The reason goes into response fields and logs, so a scope beyond the grammar of RFC 6749 §3.3 is omitted.
     @Test(arguments: [
         ("admin", "admin"), ("a b", "a b"),
         (String(repeating: "x", count: 201), String(repeating: "x", count: 200) + "…"),
@@ -210,7 +210,7 @@ import Testing
         #expect(end == .deliver(.handedBack(machine.checks)))
     }
 
-    /// Nothing has been sent, so this is no rejection.
+    /// Nothing has been sent, so this is not a rejection.
     @Test func aCredentialThatTheSchemeCannotUseLeadsToTheNextScheme() {
         let (_, next) = Self.run(
             Self.context(),

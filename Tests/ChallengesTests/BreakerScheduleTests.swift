@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// A password that stays right is never kept from being used, as long as all sites respond and nobody gives up.
+    /// A password that stays correct is never held back, as long as all sites respond and no client gives up.
     @Test func aRightPasswordIsAnsweredWith() {
         for seed in 0..<100 as Range<UInt64> {
             var schedule = Schedule(seed, isQuiet: true, changes: false)
@@ -69,7 +69,7 @@ private struct Schedule {
         let owner: UInt64
         let wasAsked: Bool
         let key: Breaker.Key
-        /// Nobody has learnt of its outcome yet.
+        /// Its outcome is not known yet.
         var isOpen = true
         var isRight = false
     }
@@ -151,7 +151,7 @@ private struct Schedule {
         events.append((time + delay, order, event))
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func run() {
         while let next = events.min(by: { ($0.at, $0.order) < ($1.at, $1.order) }) {
@@ -242,7 +242,7 @@ private struct Schedule {
         wakeAll()
     }
 
-    /// Changes the records as a process sees them. All share them, except for what each has seen to be proven.
+    /// Changes the records as a process sees them. All share them, except for the proofs that each has seen.
     @discardableResult
     private mutating func with<Result>(_ process: Int, _ body: (inout Breaker) -> Result) -> Result {
         var view = breaker

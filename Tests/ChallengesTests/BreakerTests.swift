@@ -282,7 +282,7 @@ import Testing
         #expect(breaker.ask(Self.key) == .mayTry)
     }
 
-    // MARK: What stops an account everywhere
+    // MARK: Stops of an account everywhere
 
     @Test func silenceAndOneRejectionDoNotStopAnAccountEverywhere() {
         let breaker = SharedBreaker()

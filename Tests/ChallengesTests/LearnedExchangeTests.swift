@@ -246,7 +246,7 @@ import Testing
             ])
     }
 
-    /// The same for an answer that is no token, with a stronger scheme that was accepted before.
+    /// The same for an answer that is not a token, with a stronger scheme that was accepted before.
     @Test func aRefusedAnswerIsNotFollowedByAWeakerScheme() {
         let table = AuthenticatorTable([OfferKind.basic.authenticator, OfferKind.ntlm.authenticator])
         play(
@@ -287,7 +287,7 @@ import Testing
             ])
     }
 
-    /// A failure that is nobody's lack of a ticket permits nothing weaker, also after the challenge.
+    /// A failure other than a missing ticket permits nothing weaker, even after the challenge.
     @Test func aLearnedDialogueWhoseTokenFailsPermitsNothingWeaker() {
         let beginning: [Line] = [
             .event(.started), .expect(.ask(.ntlm)),

@@ -27,7 +27,7 @@ import Testing
         try ChallengeParser.parse(fields: fields.map { ChallengeField(octets: octets($0)) })
     }
 
-    /// The keyword of the scheme and the realm of each space, strongest first; `-` is no realm.
+    /// The keyword of the scheme and the realm of each space, strongest first; `-` for none.
     @Test(arguments: [
         (["Basic"], ["basic -"]),
         (["Basic realm=wiki"], ["basic wiki"]),

@@ -5,7 +5,8 @@ import Testing
 
 @testable import CountersignChallenges
 
-/// A challenge to a Digest answer that was sent before it, or that calls the answer stale, and what may be sent next.
+/// A challenge to a Digest answer that was sent before it, or that calls the answer stale, and the answer that may be
+/// sent next.
 @Suite struct UnaskedDigestTests {
     private static let usual = "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""
     private static let password = PasswordCredential(

@@ -67,7 +67,7 @@ import Testing
         #expect(try bench.contents.signIns.isEmpty && bench.contents.tokens.isEmpty)
     }
 
-    /// Nobody is sent in circles.
+    /// The person is not sent in circles.
     @Test func aServiceAndAProviderThatContradictEachOtherAreAskedOnce() throws {
         let bench = try ComplianceBench(["lying": true])
         let done = try bench.bench.enroll()
@@ -86,7 +86,7 @@ import Testing
         #expect(done.status == 1 && done.error.contains("interactionRequired: Sign in"), "\(done.said)")
         #expect(bench.asked == ["remediate silent"])
         #expect(TextFile.lines(bench.bench.file("browser.arguments")).count == opened)
-        // A page that somebody has to open says nothing about the device, and the provider has refused nothing yet.
+        // A page that a person has to open says nothing about the device, and the provider has refused nothing yet.
         #expect(try bench.contents.compliance["work"]?.isCompliant != false)
         #expect(try bench.contents.tokens["work"] != nil && bench.contents.signIns["work"]?.refreshToken != nil)
     }

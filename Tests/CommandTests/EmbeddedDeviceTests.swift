@@ -87,7 +87,7 @@ import Testing
         #expect(!result.said.contains("canary"), "\(result.said)")
     }
 
-    /// The person agrees on the terminal. Then nobody signs in, so that nothing stays.
+    /// The person agrees on the terminal, but does not sign in, so nothing stays.
     @Test func aDeliveredProfileGoesWithAFailedSignIn() throws {
         let made = try TemporaryFolder("made")
         try MadeProfile.certificate("root", "/CN=Root", extensions: MadeProfile.authority, in: made)
@@ -376,7 +376,7 @@ import Testing
         #expect(try bench.status.isEmpty)
     }
 
-    /// 64 KiB in one field: the response itself is refused, or the field is left out; the token goes nowhere.
+    /// 64 KiB in one field: the response itself is refused, or the field is ignored; the token is not sent.
     @Test func aFieldOf64KiBDoesNotReachTheSecondWindow() throws {
         let mdm = try MDMServer([
             "/portal": [.redirect(to: "msauth://installProfile", [("X-Install-Url", "@MDM@/@LONG@"), Self.token])],

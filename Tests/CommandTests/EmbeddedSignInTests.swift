@@ -209,7 +209,7 @@ import Testing
         #expect(alone.status == 1 && alone.error.contains("there is no terminal to answer it"), "\(alone.said)")
     }
 
-    /// A page that the profile does not permit to ask, or a type that it does not name, reaches nobody.
+    /// A page that the profile does not permit to ask, or a type that it does not name, does not reach the person.
     @Test func messagesNeedTheProfilesPermission() throws {
         let page = """
             <script>

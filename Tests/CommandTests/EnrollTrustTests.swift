@@ -6,7 +6,7 @@ import CountersignVault
 import Foundation
 import Testing
 
-/// Trust at the first enrolment: what verifies the server (RFC 7030 §3.6), and what verifies the certificates that it
+/// Trust at the first enrolment: the anchors for the server (RFC 7030 §3.6), and those for the certificates that it
 /// issues (§4.1.3).
 @Suite(.waiting) struct EnrollTrustTests {
     @Test func fingerprintIsSufficient() throws {
@@ -42,7 +42,7 @@ import Testing
         #expect(result.status == 1)
         #expect(result.error.contains("pass --fingerprint \(fingerprint)\n"), "\(result.said)")
         #expect(try place.hasNothing())
-        // Nobody has verified this server, so --yes does not help.
+        // This server is unverified, so --yes does not help.
         let agreed = try place.enrollWithoutAnchor("--yes")
         #expect(agreed.status == 1 && agreed.error.contains("pass --fingerprint \(fingerprint)\n"), "\(agreed.said)")
         #expect(try place.hasNothing())

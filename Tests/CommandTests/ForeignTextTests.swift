@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// Text from elsewhere on the terminal: what cannot be seen must not be there, in results and in messages.
+/// Text from elsewhere on the terminal: it must not contain invisible characters, in results and in messages.
 @Suite(.waiting) struct ForeignTextTests {
     /// Turns the direction, is invisible, and starts a control sequence (CSI).
     private static let name = "Corp\u{202E}AC\u{200B}\u{2066}\u{9B}31m\u{E0041} Ω"

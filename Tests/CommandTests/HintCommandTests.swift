@@ -17,7 +17,7 @@ import Testing
         var testDescription: String { "\(place): \(text)" }
     }
 
-    /// Those between backquotes in the string literals of the sources. Comments are left out.
+    /// Those between backquotes in the string literals of the sources. Ignores comments.
     static func hints() -> [Hint] {
         let sources = "\(Tool.repository)/Sources"
         let files = FileManager.default.enumerator(atPath: sources)?.compactMap { $0 as? String } ?? []
@@ -38,7 +38,7 @@ import Testing
     ]
 
     /// The words of the command, with an example in place of each interpolation. One behind a letter is `value`,
-    /// because it may stand for nothing.
+    /// because it may be empty.
     static func words(_ text: String, _ value: String) -> [String] {
         var plain = ""
         var rest = Substring(text)
@@ -142,7 +142,7 @@ import Testing
         #expect(Self.hints().count > 80)
     }
 
-    /// Those whose first word is an interpolation are left out.
+    /// Without those whose first word is an interpolation.
     @Test(arguments: Set(hints()).filter { !names.contains($0.text) && !$0.text.hasPrefix("countersign \\(") })
     func aNamedCommandCanBeRun(hint: Hint) throws {
         let faults = ["x", ""].compactMap { value -> String? in

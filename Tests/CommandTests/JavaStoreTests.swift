@@ -107,7 +107,7 @@ import Testing
         #expect(try aliases(store) == ["another", "other"])
     }
 
-    /// Root must not write where somebody has put a link into the keystore's folder.
+    /// Root must not follow a link that a user has planted in the keystore's folder.
     @Test(arguments: ["link", "dangling", "folder"])
     func plantedNamesAreNotFollowed(_ kind: String) throws {
         let store = try makeKeystore("PKCS12")

@@ -154,7 +154,7 @@ import Testing
         #expect(digests(folder.file("user")) == before)
     }
 
-    /// A file without an original did not exist, or its original was lost: the state tells which.
+    /// A file without an original did not exist, or its original was lost: the state shows which.
     @Test(arguments: databaseFiles)
     func fileWhoseOriginalIsLostIsNotRemoved(_ file: String) throws {
         try makeDatabase(place)

@@ -41,7 +41,7 @@ import Testing
         #expect(cut.map(\.count) == [cut[0].count] && cut[0].count < 250)
     }
 
-    /// More than the terminal's buffer holds while nobody reads.
+    /// More than the terminal's buffer holds without a reader.
     @Test func aTerminalThatIsSlowShowsEverything() async throws {
         var ends: [Int32] = [-1, -1]
         let isOpen = pipe(&ends) == 0

@@ -4,8 +4,8 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// `profile install` and `profile remove` that are killed, or find the disk full. The next command completes what they
-/// have begun, or there is nothing to complete.
+/// `profile install` and `profile remove` that are killed, or find the disk full. The next command completes their
+/// work, or there is nothing to complete.
 @Suite(.waiting) struct ProfileCrashTests {
     private let bench: ProfileSandbox
     private let file: String

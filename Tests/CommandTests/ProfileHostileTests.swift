@@ -5,7 +5,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// Profiles that are damaged, or that somebody has made to do harm.
+/// Profiles that are damaged, or made to do harm.
 @Suite(.waiting) struct ProfileHostileTests {
     private let bench: ProfileSandbox
     private let before: HomeState

@@ -104,7 +104,7 @@ import Testing
         #expect(try bench.state() == before)
     }
 
-    /// An identity of the same name, but another one, is somebody else's.
+    /// A different identity of the same name is not the profile's.
     @Test func anotherIdentityKeepsItsName() throws {
         try MadeProfile.certificate("other", "/CN=laptop", extensions: MadeProfile.client, in: bench.folder)
         let other = try MadeProfile.pkcs12("other", password: "secret", in: bench.folder)

@@ -123,7 +123,7 @@ import Testing
         #expect(log.contains("\"client_id\", \"logout_hint\"]"), "\(log)")
     }
 
-    /// What counts is the user agent that was used, and not the one of the profile or of this machine.
+    /// The user agent that was used counts, not the one of the profile or of this machine.
     @Test(
         arguments: [
             ("embedded", "device", "your browser is still signed in"), ("embedded", "system", "your browser is still"),

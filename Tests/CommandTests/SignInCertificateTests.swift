@@ -32,7 +32,7 @@ import Testing
         #expect(sites.contains("https://api.corp.example") && sites.contains(bench.est.address()), "\(sites)")
         #expect(!result.said.contains("canary"))
 
-        // The site's own certificate is no concern of the profile's anchor.
+        // The profile's anchor does not verify the site's own certificate.
         let anchors = "\(bench.sandbox.home)/Certs/anchors"
         try FileManager.default.createDirectory(atPath: anchors, withIntermediateDirectories: true)
         try FileManager.default.copyItem(atPath: bench.est.certificate("ca"), toPath: "\(anchors)/est.pem")

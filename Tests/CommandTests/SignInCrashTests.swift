@@ -30,7 +30,7 @@ import Testing
         if !text.contains(Self.own) { try bench.sandbox.folder.write(list, "\(text)\(Self.own)\n") }
     }
 
-    /// The sign-in is gone with all that it has brought, and the person's own line is still there.
+    /// The sign-in is gone with all its results, and the person's own line is left.
     private func expectNothingLeft(_ comment: Comment) throws {
         #expect(try bench.status.isEmpty, comment)
         let lines = TextFile.lines(bench.file(list)).filter { !$0.hasPrefix("#") }

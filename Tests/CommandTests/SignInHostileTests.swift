@@ -6,7 +6,7 @@ import Testing
 
 /// Attacks on a sign-in and faults around it. Each is a clear error, and the earlier sign-in stays unchanged.
 @Suite(.waiting) struct SignInHostileTests {
-    /// A sandbox in which somebody is signed in.
+    /// A sandbox in which a person is signed in.
     private func signedIn(_ control: [String: any Sendable] = [:]) throws -> SignInSandbox {
         let bench = try SignInSandbox(control, profile: ["sites": ["https://api.corp.example"]])
         let first = try bench.enroll()

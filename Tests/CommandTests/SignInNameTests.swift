@@ -7,7 +7,7 @@ import Testing
 
 @testable import Countersign
 
-/// Which sites get the access token of a sign-in, and what takes the place of what.
+/// The sites that get the access token of a sign-in, and the replacement of sign-ins.
 @Suite(.waiting) struct SignInNameTests {
     /// A site without `credential=` has the credential `enrollment`, which is never that of a sign-in.
     @Test func aListedSiteDoesNotGetTheTokenUnlessItNamesIt() throws {
@@ -90,7 +90,7 @@ import Testing
         #expect(terminal.screen.contains("jdoe@acme.example at \(bench.provider.issuer)"), "\(terminal.screen)")
     }
 
-    /// Both providers have the same host, and so the same name if nobody says another.
+    /// Both providers have the same host, and so the same default name.
     @Test func anotherProvidersProfileTakesNoNameOver() throws {
         let bench = try SignInSandbox()
         #expect(try bench.enroll().status == 0)

@@ -249,7 +249,7 @@ import Testing
         #expect(bench.provider.requests.isEmpty)
     }
 
-    /// A full disk, or a folder that cannot be written, is noticed before anybody signs in.
+    /// A full disk, or a folder that cannot be written, is noticed before the person signs in.
     @Test func aVaultThatCannotBeWrittenIsNoticedFirst() throws {
         let bench = try SignInSandbox()
         try bench.sandbox.succeed("credential", "set", "mine", "--token-stdin", input: "mine\n")

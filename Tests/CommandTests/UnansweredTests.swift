@@ -336,7 +336,7 @@ import Testing
                 + "`kinit` obtains a Kerberos ticket\n")
     }
 
-    /// A fault on this machine is no missing ticket: the password is not used instead.
+    /// A fault on this machine does not count as a missing ticket: the password is not used instead.
     @Test(arguments: [
         ("printf garbage > tickets", "Unsupported credentials cache format version number (filename: FOLDER/tickets)"),
         (": > tickets", "Bad format in credentials cache (filename: FOLDER/tickets)"),

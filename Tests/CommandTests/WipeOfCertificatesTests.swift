@@ -5,8 +5,7 @@ import CountersignVault
 import Foundation
 import Testing
 
-/// `countersign wipe` of an enrolment that has brought a certificate, and a configuration profile with anchors and an
-/// identity.
+/// `countersign wipe` of an enrolment with a certificate, and a configuration profile with anchors and an identity.
 @Suite(.waiting) struct WipeOfCertificatesTests {
     private let bench: SignInCertificateBench
     private let profiles: ProfileSandbox
@@ -36,7 +35,7 @@ import Testing
         before = try profiles.state()
     }
 
-    /// Signs in, which brings the certificate, and installs the profile as the sign-in's pages do.
+    /// Signs in, which obtains the certificate, and installs the profile as the sign-in's pages do.
     private func enroll() throws {
         let done = try bench.enroll()
         guard done.status == 0 else { throw HarnessError(done.said) }

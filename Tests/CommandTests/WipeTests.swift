@@ -184,7 +184,7 @@ import Testing
         #expect(try place.sandbox.countersign("sites", "list").output == listed)
     }
 
-    /// The secrets are gone even if the rest has to wait until somebody corrects a file.
+    /// The secrets are gone even if the rest has to wait until a file is corrected.
     @Test func aFaultInAFileOfSitesKeepsNoSecret() throws {
         try enroll("work")
         try place.sandbox.folder.write("home/AllowedSites/own.sites", "https://a.example awnser=basic\n")
@@ -302,7 +302,7 @@ import Testing
         try expectWiped("signed out")
     }
 
-    /// Nobody knows which of the two has brought a cookie.
+    /// It is unknown which of the two has added a cookie.
     @Test func theCookiesOfASessionThatAnotherEnrolmentSharesStay() throws {
         let session: [String: any Sendable] = ["group": "sso", "host": "sso.corp.example", "cookies": ["sid"]]
         for (name, site) in [("one", "https://corp.example:8443"), ("two", "https://corp.example:9443")] {

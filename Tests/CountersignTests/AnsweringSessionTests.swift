@@ -298,7 +298,7 @@ import Testing
         try await withSession(try LibraryHome("")) { session in
             let port = try #require(server.localAddress?.port)
             let (bytes, _) = try await session.bytes(from: Self.url("http://127.0.0.1:\(port)/"))
-            // Two requests time out while nobody reads.
+            // Two requests time out without a reader.
             for _ in 0..<2 {
                 let error = await #expect(throws: URLError.self) {
                     _ = try await session.data(for: URLRequest(url: Self.url(silent.site), timeoutInterval: 1))

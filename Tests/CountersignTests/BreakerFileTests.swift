@@ -12,7 +12,7 @@ import Testing
 @testable import CountersignChallenges
 @testable import CountersignAnswering
 
-/// The breaker's records are shared by all processes of a home. Each board here stands for a process.
+/// The breaker's records are shared by all processes of a home. Each board here represents a process.
 @Suite(.waiting) struct BreakerFileTests {
     private let folder: TemporaryFolder
     private let time = Time()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Countersign
 
-/// What an enrolment has brought is wiped if nobody confirms for long that the device complies.
+/// The results of an enrolment are wiped after a long time without a confirmation that the device complies.
 @Suite(.waiting) struct ComplianceWipeTests {
     private typealias Bench = ComplianceKeeperTests.Bench
     private static let day: Int64 = 86_400

@@ -71,7 +71,7 @@ import class CountersignCryptography.Secret
         }
     }
 
-    /// Another command, which removes what belongs to nobody.
+    /// Another command, which removes items without an owner.
     private func finish() throws {
         let vault = try SealedVault(home: home).open { () throws in Secret(utf8: "") }
         try VaultOperations(home: Home(path: home), vault: vault, now: { ChallengeController.now() }).finishProfiles()

@@ -26,7 +26,7 @@ import Testing
         let watcher = HomeWatcher(Home(path: folder.path), on: queue, polls: polls) {
             count.number.add(1, ordering: .relaxed)
         }
-        // Opening a lock is no change: a reader that takes one must not wake itself.
+        // Opening a lock is not a change: a reader that takes one must not wake itself.
         for lock in ["vault.lock", "breaker.lock", "breaker.running"] { try folder.write(lock, "") }
         try folder.write(name, "1")
         #expect(try await eventually { count.number.load(ordering: .relaxed) > 0 })

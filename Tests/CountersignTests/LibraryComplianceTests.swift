@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Cancelling
 
-    /// A remediation whose page is shown, and nobody closes it.
+    /// A remediation whose page is shown and stays open.
     private static func showing(
         _ home: EnrollmentHome, _ manager: ComplianceManager
     ) async throws -> (Task<ComplianceResult, any Error>, PatientAgent) {
@@ -156,7 +156,7 @@ import Testing
 
     // MARK: The page
 
-    /// Opens the page, unless it is to be left alone, and then the person closes it.
+    /// Opens the page, unless told otherwise, and then the person closes it.
     private struct Closing: UserAgent {
         let home: EnrollmentHome
         let opens: Bool

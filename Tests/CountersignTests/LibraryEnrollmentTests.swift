@@ -70,7 +70,7 @@ import Testing
         #expect(home.provider.requests.count { $0.hasPrefix("POST /token") } == 1)
     }
 
-    /// The kind of user agent is stored, also if the tokens come later.
+    /// The kind of user agent is stored, even if the tokens are fetched later.
     @Test func aBrowserIsRememberedInTheManualForm() async throws {
         let home = try EnrollmentHome()
         let browser = try home.folder.write(
@@ -117,7 +117,7 @@ import Testing
         let signIns = SignIns(controller)
         let browser = EnrollmentHome.Browser(home)
         let signIn = try await signIns.enrollment(home.profile()).signIn(with: .custom(browser))
-        // Without another look at the files.
+        // Without another reading of the files.
         #expect(controller.keeper.policy.current.credential(named: "work") != nil)
         #expect(try controller.canHandle(.git(.bearer)))
         #expect(try await signIns.all() == [signIn])

@@ -105,7 +105,7 @@ import Testing
         #expect(result.error.hasPrefix("fetch: ") && result.error.split(separator: "\n").count == 1, "\(result.said)")
     }
 
-    /// Threads of the library that are still at work then would use what OpenSSL has freed. A preloaded library
+    /// Threads of the library that are still at work then would use memory that OpenSSL has freed. A preloaded library
     /// registers its function first, so the program calls it last.
     @Test func openSSLIsUsableUntilTheProgramEnds() throws {
         let home = try LibraryHome("")

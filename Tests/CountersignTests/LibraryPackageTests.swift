@@ -4,7 +4,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-/// What an app's package needs in order to depend on this one.
+/// The requirements for an app's package to depend on this one.
 @Suite(.waiting) struct LibraryPackageTests {
     /// SwiftPM allows a target name once in a whole package graph. The app has a target for every folder name of this
     /// package.

@@ -145,7 +145,7 @@ import Testing
         #expect(throws: ChallengeError.self) { try controller.canHandle(.git(.bearer)) }
     }
 
-    /// A program that answers by itself may decline, or cancel.
+    /// A program that answers itself may decline, or cancel.
     @Test(arguments: [
         (ChallengeDisposition.rejectProtectionSpace, ChallengeExchange.Action.deliver(.rejected)),
         (.cancelAuthenticationChallenge, .fail(reason: "the challenge was cancelled")),

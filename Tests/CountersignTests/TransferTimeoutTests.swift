@@ -10,7 +10,7 @@ import Testing
 
 @testable import CountersignURLSession
 
-/// When the transfer of a response times out. The test decides what time it is.
+/// The time-outs of the transfer of a response. The test sets the clock.
 @Suite struct TransferTimeoutTests {
     /// A transfer whose proxy is the test.
     private final class Transfer {
@@ -67,7 +67,7 @@ import Testing
         #expect(transfer.failure == .timedOut)
     }
 
-    /// Nothing arrives while nobody reads, which is not the server's fault.
+    /// Nothing arrives without a reader, which is not the server's fault.
     @Test func aReaderThatPausesIsNotATimeout() throws {
         let transfer = try Transfer()
         transfer.stopReading()

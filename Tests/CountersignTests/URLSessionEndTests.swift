@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// How long a request takes that nobody disturbs, in nanoseconds.
+    /// The duration of an undisturbed request, in nanoseconds.
     private static let usual = Mutex<UInt64>(1_000_000)
 
     /// Another moment of a request's life in each round, most of them near its end. The thread does not sleep, because

@@ -4,7 +4,7 @@ import CountersignCryptography
 import Testing
 
 @Suite struct ScryptTests {
-    /// RFC 7914 §12; its fourth vector takes 1 GiB and is left out.
+    /// RFC 7914 §12; without its fourth vector, which takes 1 GiB.
     @Test(arguments: [
         (
             "", "", Scrypt(costExponent: 4, blockSize: 1, parallelization: 1),

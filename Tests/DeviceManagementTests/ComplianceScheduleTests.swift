@@ -54,7 +54,7 @@ import Testing
     }
 }
 
-/// When what an enrolment has brought is wiped.
+/// When the results of an enrolment are wiped.
 @Suite struct ComplianceDeadlineTests {
     private static let day: Int64 = 86_400
     private static let start: Int64 = 1_800_000_000

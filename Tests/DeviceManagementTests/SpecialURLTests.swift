@@ -168,7 +168,7 @@ extension WebviewAction {
         #expect(try Enrolment.action(url).failure == code, "\(url)")
     }
 
-    /// These compare with case, so another spelling is a host that nobody knows.
+    /// These compare with case, so another spelling is an unknown host.
     @Test(arguments: ["msauth://WPJ?username=j", "msauth://upgradereg", "msauth://Code?code=1"])
     func wpjUpgradeRegAndCodeCompareWithCase(url: String) throws {
         #expect(try Enrolment.action(url) == .complete(url))
@@ -227,7 +227,7 @@ extension WebviewAction {
         #expect(try Enrolment.action("msauth://installProfile", state).failure == .malformed)
     }
 
-    // MARK: What profile and session add
+    // MARK: Additions of the profile and the session
 
     @Test func theProfilesHeadersAndParametersGoToEnrolmentPages() throws {
         var rules = try Enrolment.rules()

@@ -164,7 +164,7 @@ import Testing
         #expect(try bench.enroll(display: true).status == 0)
         #expect(bench.called.suffix(3) == ["getAccounts", "acquireTokenSilently", "acquireTokenInteractively"])
         #expect(bench.broker.calls.last?.parameters["authorizationType"] as? Int == 6)
-        // A renewal does not ask anybody.
+        // A renewal asks no question.
         let proxy = try bench.user.serve(environment: bench.environment.merging(["DISPLAY": ":99"]) { $1 })
         try bench.origin.change(["tokens": [String: String]()])
         #expect(try proxy.get("\(bench.origin.url)/a").status == 401)

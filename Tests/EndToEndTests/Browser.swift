@@ -24,7 +24,7 @@ final class Browser: Sendable {
         folder = try TemporaryFolder("browser")
     }
 
-    /// The value of `HOME` for programs that look for the database.
+    /// The value of `HOME` for programs that use the database.
     var home: String { folder.path }
 
     /// Opens the pages one by one; proceeds past a warning if the URL begins with `!`. Keeps the screenshots if
@@ -67,7 +67,7 @@ final class Firefox: Sendable {
         guard made.status == 0 else { throw HarnessError("certutil: \(made.said)") }
     }
 
-    /// The value of `HOME` for programs that look for the profile.
+    /// The value of `HOME` for programs that use the profile.
     var home: String { folder.path }
 
     /// As ``Browser/open(_:proxy:)``.

@@ -110,7 +110,7 @@ final class RunningProxy: Sendable {
     let anchor: String
     private let user: Countersign
 
-    /// `prefix` is what runs it, such as `nsenter` with its options.
+    /// `prefix` is a command that runs it, such as `nsenter` with its options.
     init(
         _ user: Countersign, _ flags: [String], environment: [String: String] = [:], prefix: [String] = []
     ) throws {

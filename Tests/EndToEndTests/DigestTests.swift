@@ -233,7 +233,7 @@ import Testing
         #expect(bench.verdicts.filter { $0 != nil } == ["no answer"], "\(bench.verdicts)")
     }
 
-    /// RFC 7616 §3.3: an answer is sent ahead only to what `domain` lists.
+    /// RFC 7616 §3.3: an answer is sent ahead only to the paths that `domain` lists.
     @Test func theDomainLimitsWhereAnAnswerIsSentAhead() throws {
         let bench = try Bench(["domain": "/private https://other.example/"])
         for path in ["/private/a", "/private/b", "/echo", "/privateer"] { #expect(try bench.get(path).status == 200) }

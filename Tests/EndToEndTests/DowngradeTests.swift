@@ -3,7 +3,7 @@
 import CountersignTestOrigin
 import Testing
 
-/// A site that has accepted Digest offers Basic only, as somebody on the way would.
+/// A site that has accepted Digest offers only Basic, as an attacker on the network path would.
 @Suite(.waiting) struct DowngradeTests {
     private let user: Countersign
     private let origin: DigestOrigin
@@ -43,7 +43,7 @@ import Testing
         #expect(weakAnswers.last == "Basic", "\(weakAnswers)")
     }
 
-    /// It is the person who says so, and nobody on the way.
+    /// The person has decided that, not an attacker on the network path.
     @Test func aLineThatPermitsNothingStrongerIsFollowed() throws {
         try user.allow("\(origin.url) answer=digest,basic")
         #expect(try user.serve().get(origin.url + "/a").status == 200)

@@ -4,11 +4,11 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// What pages get from listed sites in real browsers, with the proxy and without it.
+/// Access of pages to listed sites in real browsers, with the proxy and without it.
 ///
 /// A browser alone has the credential of a site only if the person has signed in there. Chromium is signed in with
-/// Basic, Digest and NTLM. Bearer, a session that another client has begun, and a certificate without a person who
-/// chooses it are nothing that a browser has; what pages get with them alone is nothing at all.
+/// Basic, Digest and NTLM. A browser has neither Bearer, nor a session that another client has begun, nor a certificate
+/// without a person who chooses it; with these, pages get no access.
 ///
 /// One after the other, because all wait for the same visit. Firefox and the browser alone take minutes more, and run
 /// if `COUNTERSIGN_LONG_TESTS` is set.
@@ -50,7 +50,7 @@ import Testing
             query.hasPrefix("\(visit.name)-") && outcome.contains("secret")
         }.keys.map { $0.dropFirst(visit.name.utf8.count + 1) }
         #expect(read.filter { $0.hasPrefix("evil") || $0.hasPrefix("blog") }.isEmpty, "\(read)")
-        // Permitted pages read what names them, and `*` publishes nothing.
+        // Permitted pages read responses that name them, and `*` publishes nothing.
         #expect(read.filter { $0.hasPrefix("wiki.api.") || $0.hasPrefix("app.api.") }.isEmpty, "\(read)")
         for page in ["wiki", "app"] { #expect(read.contains("\(page).named.fetch-cors-include-GET"), "\(read)") }
         #expect(read.contains("api.api.fetch-cors-include-GET"), "\(read)")

@@ -124,7 +124,7 @@ import Testing
 }
 
 extension LoggedRequest {
-    /// The request was somebody's: its user, token or client certificate is known.
+    /// The request was authenticated: its user, token or client certificate is known.
     var hasCredential: Bool {
         [user, authorization, client].contains { $0.map { !["", "-"].contains($0) } ?? false }
     }

@@ -195,7 +195,7 @@ import Testing
         #expect(try proxy.get(origin.url).status == 200)
     }
 
-    /// The token is for the proxy, also if the response switches protocols.
+    /// The token is for the proxy, even if the response switches protocols.
     @Test func aResponseThatSwitchesProtocolsIsAnswered() throws {
         let origin = try BindingKerberosOrigin(realm)
         let user = try user(at: origin.url)
@@ -328,7 +328,7 @@ import Testing
         #expect(try proxy.get(origin.url).status == 200)
     }
 
-    /// A KDC that never answers holds up nobody else.
+    /// A KDC that never answers does not hold up other requests.
     @Test func aSilentKDCTimesOut() throws {
         let silent = try SilentListener()
         let origin = try BindingKerberosOrigin(realm)

@@ -43,7 +43,7 @@ import Testing
         try #require(done.output == "released", "\(done.said)")
     }
 
-    /// Waits until `credential list` says so.
+    /// Waits until `credential list` shows `wanted`.
     private func expectListed(_ wanted: String) throws {
         var listed = ""
         let isListed = try poll(seconds: 20) { () -> Bool? in

@@ -16,7 +16,7 @@ import Testing
         ].flatMap { name in
             ["", " (tunnel)"].map { "\(name).evil.corp.invalid\($0): 403 destination_ip_prohibited" }
         }
-        // The other address is used; there is no way to it.
+        // The other address is used; there is no route to it.
         let other = ["", " (tunnel)"].map { "127-0-0-1and192-0-2-1.evil.corp.invalid\($0): 502 " }
         let permitted = [
             "127.0.0.1", "[::1]", "localhost", "a.localhost", "dev.corp.invalid", "127-0-0-1.evil.corp.invalid",

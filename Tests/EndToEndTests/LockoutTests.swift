@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Glibc
 import Testing
 
-/// How often a password that has become stale is sent, and what does not keep a good one from being used.
+/// The number of times that a stale password is sent, and events that do not hold back a good one.
 @Suite(.waiting) struct LockoutTests {
     private static let closing = "/fault/close-on-authenticate/x"
     private static let hanging = "/fault/hang-on-authenticate/x"
@@ -92,7 +92,7 @@ import Testing
         }
         let after = test.origins.indices.map { test.sent(nil, $0) }
         #expect(zip(after, before).map { $0 - $1 } == [1, 1, 0, 0, 0])
-        // A request that was accepted before is no exception.
+        // A previously accepted request is not an exception.
         #expect(try test.fetch("/echo") == "401")
         #expect(test.origins.indices.map { test.sent(nil, $0) } == after)
     }

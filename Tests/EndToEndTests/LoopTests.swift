@@ -18,7 +18,7 @@ import Testing
         return process
     }
 
-    /// What curl shows of a request through the proxy on that port, with the heads.
+    /// curl's output for a request through the proxy on that port, with the heads.
     private func curl(_ port: Int, _ url: String) throws -> String {
         try Command.run(
             try Tool.path("curl"), ["-q", "-sSkv", "-m", "30", "-x", "http://127.0.0.1:\(port)", url], in: user.folder
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// The hosts file gives the parent another name, which no spelling tells.
+    /// The hosts file gives the parent another name, which its spelling does not reveal.
     @Test func aParentWhoseNameLeadsHereIsALoop() throws {
         let hosts = try user.folder.write("hosts", "127.0.0.1 localhost proxy.corp.invalid\n")
         let port = try Loopback.freePorts(1)[0]

@@ -96,7 +96,7 @@ import Testing
     /// Swift's libraries, which an installed executable contains, are loaded dynamically in a debug build.
     private static let resolvingAtOnce = ["LD_BIND_NOW": "1"]
 
-    /// Three sites that authenticate by `scheme`, and what runs them.
+    /// Three sites that authenticate by `scheme`, and the object that runs them.
     private func sites(of scheme: Scheme, _ user: Countersign) throws -> ([String], AnyObject) {
         try user.enroll()
         if scheme == .certificate {

@@ -7,7 +7,7 @@ import Testing
 /// `serve` behind parent proxies: squid with each scheme, tinyproxy and microsocks.
 @Suite(.waiting) struct ParentProxyTests {
     private let user: Countersign
-    /// An https site with the text `NONE`, and a plain one that shows what arrives.
+    /// An https site with the text `NONE`, and a plain one that shows its requests.
     private let site: String
     private let plain: String
     private let origin: ChildProcess
@@ -189,7 +189,7 @@ import Testing
         #expect(!(try user.run("credential", "list").output.contains("  no\n")))
     }
 
-    /// Only a ticket proves something to nobody else.
+    /// Only a ticket is useless to everyone else.
     @Test(arguments: ["Basic", "Digest", "NTLM"]) func anAnswerInTheClearNeedsPermission(scheme: String) throws {
         let squid = try SquidParent(scheme == "Basic" ? .basic : scheme == "Digest" ? .digest : .ntlm(boundTo: nil))
         try list(squid.port, "domain=ACME")
@@ -408,7 +408,7 @@ import Testing
         let script = try user.folder.write(
             "other.pac",
             "function FindProxyForURL(url, host) { return \"HTTPS parent.test.localhost:\(front.port); DIRECT\"; }")
-        // Somebody in between could otherwise choose the next way.
+        // An attacker in between could otherwise choose the next hop.
         for proxy in [try serve("--parent", parent), try serve("--parent", "pac:\(script)")] {
             let shown = try proxy.get("\(plain)/x")
             #expect(shown.status == 502, "\(shown.said)")
@@ -421,7 +421,7 @@ import Testing
         #expect(squid.logged("CONNECT").isEmpty && squid.logged("GET").isEmpty)
     }
 
-    /// Somebody in between could otherwise cause the next way to be taken, where everything would be readable.
+    /// An attacker in between could otherwise force the next hop, on which everything would be readable.
     @Test(arguments: ["", "; DIRECT", "; PROXY"])
     func aParentThatDoesNotSpeakTLSGetsNothing(fallback: String) throws {
         let squid = try SquidParent(.basic)

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// A site that only somebody with a configuration profile can use.
+/// A site that only a person with a configuration profile can use.
 @Suite(.waiting) struct ProfileTests {
     /// The site's certificate comes without its issuer, which the profile has, with the root. The site wants a client
     /// certificate of the EST service, which wants the profile's identity.
@@ -72,7 +72,7 @@ import Testing
         #expect(try state(of: user) == before)
     }
 
-    /// The home's files without the vault, the interception CA, and what running processes keep.
+    /// The home's files without the vault, the interception CA, and the state of running processes.
     private func state(of user: Countersign) throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
         for case let name as String in FileManager.default.enumerator(atPath: user.home) ?? .init() {

@@ -117,7 +117,7 @@ import Testing
         #expect(try bench.get("/a").status == 200)
     }
 
-    /// Otherwise the sites would get the token of somebody else.
+    /// Otherwise the sites would get another person's token.
     @Test func anotherPersonChangesNothing() throws {
         let bench = try Bench()
         try bench.provider.change(["subject": "another", "token": ["canary-second"]])
@@ -194,7 +194,7 @@ import Testing
         #expect(TextFile.lines(bench.user.folder.file(list)) == edited)
     }
 
-    /// Without an ID token, nobody would notice that the browser is signed in with another account.
+    /// Without an ID token, a browser that is signed in with another account would go unnoticed.
     @Test func nobodyIsAskedIfTheProviderDoesNotSayWhoSignsIn() throws {
         let bench = try Bench(profile: ["scopes": ["offline_access"]])
         #expect(try bench.get().status == 403)
@@ -245,7 +245,7 @@ import Testing
         #expect(vault.contents.signIns.isEmpty && vault.contents.tokens.isEmpty)
     }
 
-    /// The page stays open, and nobody comes back from it.
+    /// The page stays open, without a redirect.
     @Test func aServerStopsWhileAPageIsOpen() throws {
         let bench = try Bench(browser: Bench.waits)
         #expect(try bench.get().status == 403)

@@ -72,7 +72,7 @@ import Testing
         /// How often the window has entered the password.
         var typed: Int { provider.requests.count { $0.hasPrefix("POST /password") } }
 
-        /// The stored cookies, without what changes from run to run.
+        /// The stored cookies, without the values that change from run to run.
         var cookies: [[String: String]] {
             get throws {
                 let listed = try user.run("session", "list", "--json").output
@@ -137,7 +137,7 @@ import Testing
         for said in [first.said, third.said, listed, bench.proxy.process.errorOutput] {
             #expect(!said.contains("canary-session"))
         }
-        // A new process has it from the vault.
+        // A new process reads it from the vault.
         bench.proxy.process.send(SIGTERM)
         #expect(bench.proxy.process.waitForExit(seconds: 60) == 0)
         let again = try bench.user.serve()

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// The server does not look for the change only a second later.
+    /// The server notices the change at once, not only a second later.
     @Test func theTokenIsInEffectWhenTheCommandEnds() throws {
         let bench = try Bench()
         #expect(try bench.user.run("unenroll", "work").status == 0)

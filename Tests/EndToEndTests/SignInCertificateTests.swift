@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-/// A site of nginx asks for the client certificate that a sign-in has brought.
+/// A site of nginx asks for the client certificate of a sign-in.
 @Suite(.waiting) struct SignInCertificateTests {
     @Test func nginxGetsTheCertificateOfASignIn() throws {
         let pki = try TestPKI.shared

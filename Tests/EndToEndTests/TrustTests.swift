@@ -131,7 +131,7 @@ import Testing
         try leaf(in: handshake(by: proxy, place, in: scratch))
     }
 
-    /// What `openssl s_client` says about the handshake inside CONNECT.
+    /// The report of `openssl s_client` about the handshake inside CONNECT.
     private static func handshake(
         by proxy: RunningProxy, _ place: String, _ flags: [String] = [], in scratch: TemporaryFolder
     ) throws -> String {

@@ -7,7 +7,7 @@ import Testing
 
 /// The token and the certificate of a sign-in, while the device does not comply and after that.
 @Suite(.waiting) struct WithheldTests {
-    /// A person whose sign-in has brought a certificate for a site of nginx, which requests one but does not require
+    /// A person whose sign-in has obtained a certificate for a site of nginx, which requests one but does not require
     /// it.
     private struct CertificateBench {
         let service: ComplianceServer

@@ -216,7 +216,7 @@ import Testing
         #expect(try forward(once) == once)
     }
 
-    /// Whether the proxy looks closer at what causes a request.
+    /// Whether the proxy examines the cause of a request.
     @Test(arguments: [
         ("User-Agent: curl/8\r\nAccept: */*", false), ("", false), ("Sec-Fetch-Dest: empty", false),
         ("User-Agent: Mozilla/5.0 (X11)", true), ("user-agent: Mozilla/", true), ("User-Agent: Mozilla", false),

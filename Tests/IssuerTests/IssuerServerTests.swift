@@ -10,7 +10,7 @@ import Testing
 
 /// The issuer over http.
 @Suite struct IssuerServerTests {
-    /// The outcome of curl with these arguments, in which `{issuer}` stands for the issuer's address.
+    /// The outcome of curl with these arguments, in which `{issuer}` is replaced by the issuer's address.
     private func curl(
         _ arguments: String..., intercept: IssuerServer.Interceptor? = nil
     ) async throws -> CommandResult {

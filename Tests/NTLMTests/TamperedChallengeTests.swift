@@ -12,7 +12,7 @@ import Testing
         let bytes: [UInt8]
     }
 
-    /// Messages that are malformed, or do not say how names are to be written.
+    /// Messages that are malformed, or do not state the encoding of names.
     static let invalid: [Case] = truncated + headers + fields + pairs
 
     private static let valid = SpecVectors.challengeMessage

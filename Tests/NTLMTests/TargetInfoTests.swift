@@ -24,7 +24,7 @@ import Testing
         #expect(throws: NTLMError(.malformed, ""), "\(fault)") { try TargetInfo(parsing: hex(digits)) }
     }
 
-    /// What servers do wrong, and no client depends on.
+    /// Mistakes of servers on which no client depends.
     @Test(arguments: [
         ("no pairs and no end", "", ""), ("no end", "0100 0200 4100", "0100 0200 4100"),
         ("bytes behind the end", "00000000 00", ""), ("a second end", "00000000 00000000", ""),

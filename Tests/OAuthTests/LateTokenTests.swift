@@ -104,7 +104,7 @@ import Testing
         #expect(other.received(account, now: Sample.now).error?.code == .accountChanged)
     }
 
-    /// Also if the rest of the response cannot be used, and without an ID token.
+    /// Even if the rest of the response is unusable, and without an ID token.
     @Test func everyNewRefreshTokenIsStoredFirst() throws {
         var plain = try Sample.refreshing()
         let stored = plain.received(Sample.tokens(#","refresh_token":"refresh-new""#), now: Sample.now).stored

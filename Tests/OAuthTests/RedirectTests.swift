@@ -67,7 +67,7 @@ import Testing
         #expect(try read(.query(query + "&session_state=x")).code.utf8Text == "a+b")
     }
 
-    /// Nothing of a message is looked at before its state is right: neither its error nor a repeated parameter.
+    /// Nothing of a message is evaluated before its state is verified: neither its error nor a repeated parameter.
     @Test(arguments: [
         "code=a", "code=a&state=", "code=a&state=other", "error=access_denied", "error=access_denied&state=other",
         "code=a&code=a&state=x", "iss=https://evil.example&code=a", "", "state", "state=%", "%",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignOAuth
 
-/// Whole sign-ins as transcripts: an event goes in, and the action that comes out is compared.
+/// Whole sign-ins as transcripts: each event's action is compared.
 @Suite struct SignInTests {
     @Test func aSignInInTheBrowser() throws {
         var signIn = try Scene.signIn()

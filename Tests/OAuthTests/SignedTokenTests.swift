@@ -67,7 +67,7 @@ import Testing
         }
         let ec = try SigningKey("a", SigningKey.ec("P-256"))
         #expect(token.verification(with: try KeySet(ec.key())) == .unknownKey)
-        // ES256 needs P-256, also if the numbers of another curve would fit the signature.
+        // ES256 needs P-256, even if the numbers of another curve would fit the signature.
         let p384 = try SigningKey("a", SigningKey.ec("P-384"))
         let signed = try SignedToken(parsing: Secret(utf8: try ec.token("{}")))
         #expect(signed.verification(with: try KeySet(p384.key())) == .unknownKey)

@@ -62,7 +62,7 @@ import Testing
         #expect(throws: Never.self) { try read(body(), type: "Application/JSON ; charset=UTF-8") }
     }
 
-    /// RFC 6749 §5.2, and what providers do in its place.
+    /// RFC 6749 §5.2, and the deviations of providers.
     @Test func errorsAreReadWhateverTheStatus() throws {
         for status in [200, 400, 401, 403] {
             let found = error {

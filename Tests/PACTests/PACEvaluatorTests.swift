@@ -112,7 +112,7 @@ import Testing
         #expect(error?.detail.hasPrefix("line 2: the script failed: ReferenceError") == true, "\(error?.detail ?? "")")
     }
 
-    // MARK: Results that are no strings
+    // MARK: Results that are not strings
 
     /// In browsers, a direct connection.
     @Test(arguments: ["", "return null", "return {}", "return 7", "return ''", "return new String('PROXY a:80')"])

@@ -50,7 +50,7 @@ import Testing
         #expect(try goesToProxy(example) == !isContained)
     }
 
-    /// curl reads neither ports nor brackets; these elements mean what other programs take them for.
+    /// curl reads neither ports nor brackets; these elements have their meaning in other programs.
     @Test(arguments: [Case("example.com:81", "example.com"), Case("[::1]", "[::1]"), Case("[::1]:81", "[::1]")])
     func curlIgnoresPortsAndBrackets(example: Case) throws {
         #expect(try goesToProxy(example))

@@ -151,7 +151,7 @@ import Testing
         #expect(answer.components(of: "\r\n\r\n") == 2)
     }
 
-    /// What an earlier request of the connection was for says nothing about those in the CONNECT.
+    /// The target of an earlier request of the connection says nothing about those in the CONNECT.
     @Test func theHostOfAnEarlierRequestIsElsewhere() throws {
         let (bench, origin) = try Self.stage()
         let other = Origin(scheme: .http, host: "b.example", port: 80)

@@ -144,7 +144,7 @@ import Testing
         #expect(stage.breaker.isRejected(stage.key()))
     }
 
-    /// Another realm is challenged for the first time; the answer that nobody asked for counts all the same.
+    /// Another realm is challenged for the first time; the unasked answer counts all the same.
     @Test(arguments: Driver.allCases)
     func whatIsAskedInsteadIsAnswered(_ driver: Driver) throws {
         let stage = try Stage(driver)

@@ -45,8 +45,8 @@ import Testing
 
     private static let upload = "POST http://a.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n"
 
-    /// Sends `bytesPerSecond` and lets a second pass, `seconds` times. Returns the second at which the client got a
-    /// response.
+    /// Sends `bytesPerSecond` and advances the clock by a second, `seconds` times. Returns the second at which the
+    /// client got a response.
     private static func pass(_ seconds: Int, _ bench: Bench, bytesPerSecond: Int) throws -> (at: Int, answer: String)? {
         for second in 1...seconds {
             if bytesPerSecond > 0 { try bench.send(String(repeating: "x", count: bytesPerSecond)) }

@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignAnswering
 @testable import CountersignProxy
 
-/// What requests learn if their attempts cannot be recorded.
+/// The decisions for requests whose attempts cannot be recorded.
 @Suite struct BreakerBoardTests {
     private static let key = Breaker.Key(
         space: AuthenticationSpace(origin: Bench.origin, realm: "r", scheme: .basic),
@@ -73,7 +73,7 @@ import Testing
     @Test func aLaterRequestDoesNotReceiveAnOldReason() async {
         let disk = Disk()
         let board = disk.board
-        // Its client goes before the attempt could be recorded.
+        // Its client leaves before the attempt could be recorded.
         #expect(board.request(Self.key, again: {}) == .wait)
         await board.flush()
         disk.isFull.withLock { $0 = false }

@@ -137,7 +137,7 @@ import Testing
         #expect(stage.broker.requests == [])
     }
 
-    /// The redirect goes to the client, whose next request is another one.
+    /// The redirect goes to the client, and the client's next request is a separate one.
     @Test func aRedirectToAnotherHostDoesNotTakeItAlong() throws {
         let stage = try Stage()
         try stage.send(Self.navigation)

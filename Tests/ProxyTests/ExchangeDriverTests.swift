@@ -137,7 +137,7 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 401 ") && answer.contains("has accepted digest before"), "\(answer)")
     }
 
-    /// A fault may be damage on the way. Bearer is never answered over http, so nothing is weaker than it.
+    /// A fault may be damage in transit. Bearer is never answered over http, so nothing is weaker than it.
     @Test(arguments: [
         ("Digest realm=\"r\", nonce=\"n\", domain=\"\"/\"", false), ("Digest nonce=\"n\" oops, realm=\"r\"", false),
         ("Bearer realm=\"r\", error_description=\"The \"x\"\"", true), ("Unknown realm=\"r\" oops", true),
@@ -164,7 +164,7 @@ import Testing
         #expect(!(try Self.request("/z", bench, origin)).contains("Authorization"))
     }
 
-    /// No socket has these addresses, so the client is not there any longer.
+    /// No socket has these addresses, so the client counts as gone.
     @Test(arguments: [true, false])
     func nothingIsSentPreemptivelyForAClientThatHasGone(isThere: Bool) throws {
         let addresses = (

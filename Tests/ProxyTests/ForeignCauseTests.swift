@@ -6,7 +6,7 @@ import Testing
 @testable import CountersignProxy
 @testable import CountersignUpstream
 
-/// Requests that pages of other origins cause: without a credential, on connections that have authenticated nobody.
+/// Requests that pages of other origins cause: without a credential, on connections without authentication.
 @Suite struct ForeignCauseTests {
     private static let basic = "Authorization: Basic amRvZTpzZWNyZXQ="
     private static let challenge =
@@ -142,7 +142,7 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n\(expected)Date: d\r\nContent-Length: 0\r\n"), "\(answer)")
     }
 
-    /// A response behind which there is no credential is nothing that the page could not get without the proxy.
+    /// A page could get a response without a credential without the proxy, too.
     @Test func aResponseWithoutACredentialIsUnchanged() throws {
         let stage = try Stage("cross-site=https://other.example")
         try stage.send(Self.page)

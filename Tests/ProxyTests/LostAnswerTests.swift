@@ -152,7 +152,7 @@ import Testing
         #expect(try next.sent().contains(Self.authorization))
     }
 
-    /// Nobody knows whether the origin has read the password, so the repeated request waits for a challenge.
+    /// It is unknown whether the origin has read the password, so the repeated request waits for a challenge.
     @Test func aRequestThatIsRepeatedSendsNothingAhead() async throws {
         let unauthorized = Self.unauthorized
         let ok = "HTTP/1.1 204 No Content\r\n\r\n"
@@ -232,7 +232,7 @@ import Testing
         #expect(self.record?.acceptedAt != nil && self.record?.unaccepted.count == 0)
     }
 
-    /// An application that always fails is no reason to doubt a password that the space has accepted.
+    /// An application that always fails is not a reason to doubt a password that the space has accepted.
     @Test func aGatewaysErrorToAnAnswerSentWithoutAChallengeChangesNothing() throws {
         let gateway = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
         try learn()

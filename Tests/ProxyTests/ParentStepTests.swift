@@ -11,7 +11,7 @@ import Testing
 @testable import CountersignProxy
 @testable import CountersignUpstream
 
-/// What parents send while something is being decided, and when the breaker's permits end.
+/// Messages of parents during a decision, and the end of the breaker's permits.
 @Suite struct ParentStepTests {
     private static let site = Origin(scheme: .proxy, host: "p.example", port: 3128)
     private static let credential = CredentialReference(name: "enrollment", source: .vault(generation: 1))
@@ -246,7 +246,7 @@ import Testing
         stage.leave()
         #expect(stage.breaker.isTried(Self.socksKey))
         try stage.receive(verdict)
-        // Nobody wants the connection.
+        // No request wants the connection.
         #expect(try stage.sent() == "" && !stage.isOpen)
         let record = stage.breaker.record(of: Self.socksKey)
         #expect(record?.attempts.isEmpty == true && record?.unaccepted.count == 0)
@@ -255,7 +255,7 @@ import Testing
         #expect(stage.services.lateVerdicts == 0)
     }
 
-    /// They would otherwise fail, because nobody knows yet whether the password is right.
+    /// They would otherwise fail, because it is not known yet whether the password is correct.
     @Test func connectionsWaitWhileAnotherOneTriesThePassword() throws {
         let stage = try ParentStage(.socks5h, ParentStage.policy("answer=basic"))
         let other = try Self.attempt(Self.socksKey, at: stage)

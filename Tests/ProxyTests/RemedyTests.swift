@@ -9,7 +9,7 @@ import CountersignTLS
 import CountersignCertificates
 import Testing
 
-/// What helps against each cause: one table for everything that says what to do.
+/// The remedy for each cause: one table for all advice.
 struct RemedyTests {
     private static let sites = """
         https://git.corp.example

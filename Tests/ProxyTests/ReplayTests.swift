@@ -13,7 +13,7 @@ import Testing
         "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-    /// Up to the limit, content is in memory; what follows has no complete record in the spool.
+    /// Up to the limit, content is in memory; the rest has no complete record in the spool.
     static let lengths = [1, 65_536, limit - 1, limit, limit + 1, 1_050_000, 1_150_000, 1_200_000, 1_300_000]
 
     private let bench: Bench

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignAnswering
 
-/// Which requests may use a credential, by what their fields say about the page behind them.
+/// The requests that may use a credential, by the information in their fields about the page behind them.
 @Suite struct RequestCauseTests {
     /// The fields of one request in the order site, mode, destination; `-` for none. Then others as `name=value`.
     struct Row: CustomTestStringConvertible, Sendable {
@@ -224,7 +224,7 @@ import Testing
         #expect(count > 4_000)
     }
 
-    // MARK: What follows
+    // MARK: Consequences
 
     @Test func aRefusalNamesTheOptionWithThePage() throws {
         func text(_ fields: String) -> String? {

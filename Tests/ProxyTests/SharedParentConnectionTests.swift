@@ -71,7 +71,7 @@ import Testing
         try client.receive("GET http://\(host)/2 HTTP/1.1\r\nHost: a\r\n\(fields)\r\n")
     }
 
-    /// A connection to the parent that nobody has used yet, for requests of a user to `a.example`.
+    /// An unused connection to the parent, for requests of a user to `a.example`.
     private func unused(_ principal: UInt32 = Bench.uid, settings: UInt64 = 1) throws -> EmbeddedChannel {
         let (channel, connection) = try connectParent()
         bench.services.pool.slot(for: key(principal, settings: settings, origin: Bench.origin))
@@ -109,7 +109,7 @@ import Testing
         #expect(try theirs.sent().hasPrefix("GET http://a.example/2 "))
     }
 
-    /// Also if the credential is the same one.
+    /// Even with the same credential.
     @Test func anotherPolicyGetsAnother() throws {
         let policy = bench.services.shared.policy
         let old = policy.current

@@ -214,7 +214,7 @@ import Testing
         let none = "; Path=/; Secure; SameSite=None"
         _ = try stage.receive(["sid=x\(none)", "sid=\(none); Max-Age=0"], cause, method: "POST")
         _ = try stage.receive(["lb=x\(none)", "lb=\(none); Max-Age=0"], cause)
-        // A removal without one, of a cookie that is not there yet or is not permitted.
+        // A removal without a session, of a cookie that does not exist yet or is not permitted.
         _ = try stage.receive(["sid=; Path=/; Max-Age=0", "lb=; Path=/; Max-Age=0"], cause, method: "POST")
         #expect(stage.store.session(Self.key)?.cookies == kept)
         // A link changes those that it gets.
@@ -285,7 +285,7 @@ import Testing
         #expect(store.session(Self.key) == nil)
     }
 
-    /// What `session clear` and another process's sign-out have removed is not written again.
+    /// Sessions that `session clear` and another process's sign-out have removed are not written again.
     @Test func aClearedSessionStaysCleared() throws {
         let store = SessionStore { _ in false }
         let vault = Self.stored([Self.cookie("sid", "1"), Self.cookie("lb", "1")])
@@ -308,7 +308,7 @@ import Testing
         #expect(Self.written(store.changes(at: Self.now, all: true))[Self.key]?.cookies.count == 1)
     }
 
-    /// A removal that is written is not taken for one by somebody else.
+    /// A written removal is not taken for one by another process.
     @Test func aSignInAfterASignOutIsWritten() throws {
         let store = SessionStore { _ in false }
         store.adopt(Self.stored([Self.cookie("sid", "1")]))

@@ -49,7 +49,7 @@ import Testing
         #expect(stage.bench.isWaiting && stage.lines.isEmpty)
         stage.wait(.milliseconds(1))
         #expect(!stage.bench.isWaiting)
-        // The tunnel cannot be made, and ends without a response, which nobody would read.
+        // The tunnel cannot be made, and ends without a response, which the client would not read.
         #expect(try stage.bench.answer() == "")
         #expect(stage.lines.count == 1)
         let line = stage.line

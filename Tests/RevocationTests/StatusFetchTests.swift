@@ -124,7 +124,7 @@ struct StatusFetchTests {
         guard case .failure(.failed) = refused else { return #expect(Bool(false), "\(refused)") }
     }
 
-    /// No socket is opened, so that it does not matter whether somebody would answer.
+    /// No socket is opened, so it does not matter whether a server would answer.
     @Test(arguments: ["10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "[fd00::1]", "[fe80::1]"])
     func aPrivateAddressIsRefusedWithoutAnAnchorOfTheUser(host: String) throws {
         let address = host.trimmingCharacters(in: ["[", "]"])

@@ -13,7 +13,7 @@ func proxy(_ name: String, _ port: UInt16) throws -> ParentProxy {
     ParentProxy(.http, try HostName(canonicalizing: name, for: .forwarded), port)
 }
 
-/// A finder with the real worker process, and what happens around it.
+/// A finder with the real worker process, and its scripted surroundings.
 final class Scene: Sendable {
     /// The result of the next reading of a script.
     let script = Mutex(Result<ScriptContents, ScriptError>.failure(ScriptError("there is none")))

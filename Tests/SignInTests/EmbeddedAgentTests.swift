@@ -236,7 +236,7 @@ import Testing
             ])
     }
 
-    /// A question to which nobody replies ends with the window.
+    /// An unanswered question ends with the window.
     @Test func aClosedWindowEndsTheQuestion() async throws {
         let agent = try agent(
             """

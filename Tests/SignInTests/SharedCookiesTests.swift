@@ -77,7 +77,7 @@ import Testing
             ])
     }
 
-    /// The window does not tell a cookie without SameSite from one with None.
+    /// The window does not distinguish a cookie without SameSite from one with None.
     @Test func sameSiteIsAsTheVaultKnowsIt() throws {
         let shared = try Self.shared()
         let (cookie, plain) = (Self.reported(sameSite: .none), Self.reported(isSecure: false, sameSite: .none))

@@ -495,7 +495,7 @@ import Testing
         #expect(heard("second").last == #"{"type":"cancel"}"#)
     }
 
-    /// The person has closed the window in which the profile came.
+    /// The person has closed the window that delivered the profile.
     @Test(.timeLimit(.minutes(2))) func aQuestionAboutAProfileEndsWithItsWindow() async throws {
         let error = await #expect(throws: SignInError.self) {
             try await run(
@@ -548,7 +548,7 @@ import Testing
         #expect(second[0].contains(#""reportsSession":true"#))
     }
 
-    /// Also if a page's headers say that the session is not to be private.
+    /// Even if a page's headers say that the session should not be private.
     @Test func theWindowOfAProfileHasNoCookies() async throws {
         let log = Log()
         try await run(

@@ -57,7 +57,7 @@ import Testing
             report: report)
     }
 
-    /// `com.example.app:/callback`, https, and a loopback URI whose listener nobody needs.
+    /// `com.example.app:/callback`, https, and a loopback URI whose listener is not needed.
     @Test(arguments: [scheme, "https://app.example/callback", "http://127.0.0.1/callback"])
     func anAgentThatNoticesTheRedirectCompletesTheSignIn(uri: String) async throws {
         let (verdicts, pages) = (Log<RedirectVerdict>(), Log<SignInPage>())

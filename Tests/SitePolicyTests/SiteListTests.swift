@@ -48,7 +48,7 @@ import Testing
         #expect(list.rules[2].text == "wiki.corp.example                            # no scheme: https")
     }
 
-    /// `broker` is no scheme: alone, it permits no answer to a challenge.
+    /// `broker` is not a scheme: alone, it permits no answer to a challenge.
     @Test func theBrokersHeaderIsForOneSite() throws {
         let list = try Self.list(
             """

@@ -34,7 +34,7 @@ package final class DeviceOrigin: Sendable {
         package let auth: String?
         /// The names of its parameters.
         package let parameters: [String]?
-        /// What became of it.
+        /// The reason for the verdict.
         package let why: String?
         /// The length of the content.
         package let body: Int

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// A session bus of its own (dbus-daemon), which no other program knows of.
+/// A session bus of its own (dbus-daemon), which is unknown to all other programs.
 package final class PrivateBus: Sendable {
     /// The value of `DBUS_SESSION_BUS_ADDRESS`.
     package let address: String
@@ -21,7 +21,7 @@ package final class PrivateBus: Sendable {
     package func stop() { process.stop() }
 }
 
-/// A stand-in for the identity broker (python3-dbusmock); Servers/identity_broker.py says what its replies can be.
+/// A stand-in for the identity broker (python3-dbusmock); Servers/identity_broker.py describes its replies.
 package final class IdentityBroker: Sendable {
     package let bus: PrivateBus
     private let folder: TemporaryFolder

@@ -4,8 +4,8 @@ import Foundation
 
 /// Configuration profiles, which Python's plistlib writes and the openssl command signs.
 package enum MadeProfile {
-    /// A profile with these payloads. `{"file": PATH}` in them stands for the bytes of a file, and `{"der": PATH}` for
-    /// those of the first certificate in it.
+    /// A profile with these payloads. `{"file": PATH}` in them is replaced by the bytes of a file, and `{"der": PATH}`
+    /// for those of the first certificate in it.
     package static func write(
         _ name: String, identifier: String = "example.corp", displayName: String = "Corp",
         _ payloads: [[String: any Sendable]], in folder: TemporaryFolder

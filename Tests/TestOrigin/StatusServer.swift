@@ -16,7 +16,7 @@ package final class StatusServer: Sendable {
     package enum Reply: Sendable {
         case body([UInt8])
         case status(Int, fields: [String], body: String = "")
-        /// A response that announces this many bytes and sends them as far as the client reads them.
+        /// A response that announces this many bytes and sends them until the client stops reading.
         case large(Int, announced: Bool)
         /// No response until the server is deinitialised.
         case silence

@@ -37,7 +37,7 @@ package final class TemporaryFolder: Sendable {
     }
 
     /// Writes a script, and returns its path. Another process makes it executable: a process that another test starts
-    /// at the same time could inherit a file that this one writes, and nobody could run it (`ETXTBSY`).
+    /// at the same time could inherit a file that this one writes, which then could not be run (`ETXTBSY`).
     package func write(program name: String, _ text: String) throws -> String {
         let done = try Command.run(
             "/usr/bin/install", ["-m", "755", try write("\(name).text", text), file(name)], in: self)

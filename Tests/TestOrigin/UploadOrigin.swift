@@ -20,7 +20,7 @@ package final class UploadOrigin: Sendable {
     package struct Entry: Decodable, Sendable {
         package let id: String?
         package let status: Int?
-        /// The content is that of the upload, as far as it goes.
+        /// The content received so far is that of the upload.
         package let equal: Bool?
         /// All of it was received.
         package let whole: Bool?

@@ -137,7 +137,7 @@ private final class ParentConnection: ChannelInboundHandler, RemovableChannelHan
     }
 }
 
-/// Answers every request with its request line, and the one that the parent has read before.
+/// Answers every request with its request line, and with the one that the parent has read before.
 private final class OriginResponder: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -198,7 +198,7 @@ private enum PKI {
         return limits
     }
 
-    /// What `GET /` brings through a tunnel that `place` opens, or why it brings nothing.
+    /// The response to `GET /` through a tunnel that `place` opens, or the reason for its absence.
     private static func response(
         _ scheme: Origin.Scheme, host: String = "127.0.0.1", port: UInt16, limit: TimeAmount = .seconds(10)
     ) async throws -> Result<String, UpstreamError> {

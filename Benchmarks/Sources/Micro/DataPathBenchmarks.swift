@@ -47,7 +47,7 @@ enum DataPathBenchmarks {
         let path = try DataPath(sites: "http://\(DataPath.host) answer=\(scheme) plaintext=yes\n")
         path.makeOriginIdle()
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
-        // Output with a secret is overwritten once it is written, so only its length tells.
+        // Output with a secret is overwritten once it is written, so only its length can be checked.
         let unasked = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: challenge))
         let answer = try path.origin.drain()

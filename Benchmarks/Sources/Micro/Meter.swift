@@ -38,7 +38,7 @@ struct Meter {
         let array = { keep([UInt8](repeating: 7, count: 1000)) }
         let secret = { keep(Secret(count: 1000) { _ in }) }
         for (what, make, count) in [("an array", array, 1), ("a secret", secret, 2)] {
-            // The first call also allocates what later calls share.
+            // The first call also allocates memory that later calls share.
             make()
             let made = Self.allocated(by: make)
             guard made.allocations == count, (1000...1200).contains(made.bytes) else {

@@ -33,7 +33,7 @@ final class AppDelegate: NSObject, URLSessionDataDelegate {
         let asked = AuthenticationChallenge(challenge)
         let hasProposal = challenge.proposedCredential != nil
         open.withLock { $0[task.taskIdentifier] = asked }
-        // URLSession on Linux has passed on the page that came with the challenge.
+        // URLSession on Linux has passed on the page of the challenge.
         received.withLock { $0 = Data() }
         Task {
             let (disposition, credential) = await controller.answer(asked, hasProposal: hasProposal)

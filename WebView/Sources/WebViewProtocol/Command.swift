@@ -12,8 +12,8 @@ package enum Command: Equatable, Sendable {
     case answerMessage(id: Int, answer: String)
     /// Reports the session's cookies as `session`.
     case reportSession
-    /// Stores cookies in the session. One that has expired removes the one that was there. Pages that are loaded
-    /// afterwards have them.
+    /// Stores cookies in the session. An expired one removes the stored one. Pages that are loaded afterwards have
+    /// them.
     case addCookies([Cookie])
     /// Shows a sentence above the page until another page loads.
     case showMessage(String)

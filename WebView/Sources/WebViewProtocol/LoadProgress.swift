@@ -2,8 +2,8 @@
 
 /// Turns WebKit's load signals of the main frame into events.
 ///
-/// WebKit signals the end of every load, also of one that failed. It signals a load that this program cancelled as a
-/// failure, which is no event.
+/// WebKit signals the end of every load, including one that failed. It signals a load that this program cancelled as a
+/// failure, which is not an event.
 package struct LoadProgress: Equatable, Sendable {
     package private(set) var isLoading = false
     /// Whether a response is on its way. The program that started this one may have seen it already, in a proxy, but

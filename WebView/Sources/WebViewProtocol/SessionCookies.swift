@@ -11,8 +11,8 @@ package enum SessionCookies {
         }
     }
 
-    /// Those of `cookies` that one of the hosts gets, in a stable order, as far as another window takes them, and how
-    /// many are left out.
+    /// Those of `cookies` that one of the hosts gets, in a stable order, up to the limits of another window, and the
+    /// number of omitted ones.
     package static func select(_ cookies: [Cookie], for hosts: [String]) -> (selected: [Cookie], omitted: Int) {
         let own = cookies.filter { hosts.contains(where: $0.isSent) }
             .sorted { ($0.name, $0.domain, $0.path) < ($1.name, $1.domain, $1.path) }

@@ -24,7 +24,7 @@ package struct TunnelRequest: Equatable, Sendable {
         authority = String(words[1])
     }
 
-    /// The head for the proxy, with the user name and password (RFC 7617 §2). WebKit's other fields are left out.
+    /// The head for the proxy, with the user name and password (RFC 7617 §2). WebKit's other fields are omitted.
     package func head(for proxy: ProxyAddress) -> [UInt8] {
         let pair = Data("\(proxy.user ?? ""):\(proxy.password ?? "")".utf8).base64EncodedString()
         let lines = [

@@ -22,7 +22,7 @@ struct EventWriter {
         return EventWriter(file: copy)
     }
 
-    /// Waits while the pipe is full. Returns false when nobody reads any more.
+    /// Waits while the pipe is full. Returns false when the reader has gone.
     @discardableResult
     func write(_ event: Event) -> Bool {
         guard let line = try? event.line else { return false }

@@ -2,7 +2,7 @@
 
 import WebViewProtocol
 
-/// Why the web view cannot start on this machine, and what helps.
+/// Why the web view cannot start on this machine, and the remedy.
 struct StartFailure: Error {
     let code: FailureCode
     /// Lower case, without a full stop.

@@ -28,7 +28,7 @@ enum ViewSettings {
         webkit_settings_set_javascript_can_open_windows_automatically(settings, 1)
         if let userAgent { webkit_settings_set_user_agent(settings, userAgent) }
         if announcesDevice, let name = webkit_settings_get_user_agent(settings) {
-            // What MS-PKAP's servers look for, in the words of Microsoft's clients.
+            // The suffix that MS-PKAP's servers expect, in the words of Microsoft's clients.
             webkit_settings_set_user_agent(settings, String(cString: name) + " PKeyAuth/1.0")
         }
         return settings
