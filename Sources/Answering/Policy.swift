@@ -165,8 +165,8 @@ package final class Policy: Sendable {
         }
     }
 
-    /// The third check for a challenge of `scheme`, or for any that `rule` permits. Of the credential stored for
-    /// `origin` alone and the one that `rule` names, the first that the scheme can use.
+    /// The third check for a challenge of `scheme`, or for any that `rule` permits. Returns the first credential that
+    /// the scheme can use: the one stored for `origin` alone, then the one that `rule` names.
     package func credentialDecision(
         for rule: SiteRule, at origin: Origin, scheme: AuthenticationScheme? = nil
     ) -> CredentialDecision {
@@ -174,8 +174,9 @@ package final class Policy: Sendable {
         return decision(for: rule, scheme, own) { _ in false }
     }
 
-    /// The third check for a challenge of `space`. Of the credentials stored for the space alone and for its origin
-    /// alone, unless `isRejected` is true of them, and the one that `rule` names, the first that the scheme can use.
+    /// The third check for a challenge of `space`. Returns the first credential that the scheme can use: the one stored
+    /// for the space alone, the one stored for its origin alone, each unless `isRejected` is true of it, then the one
+    /// that `rule` names.
     package func credentialDecision(
         for rule: SiteRule, in space: AuthenticationSpace, isRejected: (CredentialReference) -> Bool
     ) -> CredentialDecision {

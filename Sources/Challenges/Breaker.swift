@@ -12,10 +12,10 @@
 //      together hold up others like one attempt, and only if there is another one. In a space that has never accepted
 //      the account, it takes ten minutes until it no longer holds up the attempts in such spaces.
 //   4. A challenge to an answer rejects the account in its realm, or at the whole site if the scheme has no realms.
-//      After two such rejections, the account is used nowhere. But if the space has accepted the account, and neither
-//      this request before nor says that the account itself is wrong, the request may need a permission that the
-//      account does not have: the response is handed back, and requests for that path are not answered for half an
-//      hour, or until the next acceptance.
+//      After two such rejections, the account is used nowhere. But if the space has accepted the account, has not
+//      accepted this request before, and does not say that the account itself is wrong, the request may need a
+//      permission that the account does not have: the response is handed back, and requests for that path are not
+//      answered for half an hour, or until the next acceptance.
 //   5. In a space that has never accepted the account, a connection that ends without a response is a failure for a
 //      day. Two stop the account there, and in all other such spaces. Any answer lifts this.
 //   6. Every answer that is not accepted counts until the account is proven by an attempt that began later, but for a

@@ -48,7 +48,7 @@ package enum Remedy: Hashable, Sendable {
     /// Make the device comply with the policy of the sign-in of that name.
     case remediate(name: String)
     case completeWipe(name: String)
-    /// Import a client identity. Nil if any name will do. `replaces`: one of that name is there.
+    /// Import a client identity. Nil if any name will do. `replaces`: in place of one of that name.
     case importIdentity(name: String?, replaces: Bool)
     case renewIdentity(name: String)
     case inspectIdentity(name: String)

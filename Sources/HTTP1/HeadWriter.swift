@@ -3,7 +3,7 @@
 /// Writes a head into memory that its caller provides. No value can smuggle in a line: control characters except HTAB
 /// are replaced.
 struct HeadWriter {
-    /// The target. Nothing is written from the first piece on that does not fit.
+    /// The target. Once a piece does not fit, nothing further is written.
     private let space: UnsafeMutableRawBufferPointer
     /// The length of the head, including pieces that did not fit.
     private(set) var count = 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides whether to parse a response's head again that arrives in pieces. Each attempt begins at its start, so that
+/// Decides whether to parse a response's head again if it arrives in pieces. Each attempt begins at its start, so that
 /// the work would grow with the square of its length. Beyond 8 KiB, there is one only if another line has ended.
 package struct LongHeadSearch: Sendable {
     private static let shortBytes = 8 * 1024

@@ -2,7 +2,7 @@
 
 import CountersignCryptography
 
-/// Checks one ID token, and fetches the provider's keys if those at hand do not have the token's.
+/// Checks one ID token, and fetches the provider's keys if the known ones do not include the token's.
 struct IDTokenCheck: Sendable {
     let claims: IDToken
     private let token: SignedToken
@@ -25,8 +25,8 @@ struct IDTokenCheck: Sendable {
         keysEndpoint = metadata.keysEndpoint
     }
 
-    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Keys
-    /// at hand do not prove a forgery, because the provider may have replaced one under the same name. Throws
+    /// Nil if the token is verified. Otherwise the request for the keys, whose outcome goes to ``received(_:)``. Known
+    /// keys do not prove a forgery, because the provider may have replaced one under the same name. Throws
     /// `unsupportedProvider` if the provider does not publish keys.
     func start(_ keys: KeySet?) throws(OAuthError) -> ProviderRequest? {
         let found = keys.map { token.verification(with: $0) }

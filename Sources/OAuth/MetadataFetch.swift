@@ -47,7 +47,7 @@ struct MetadataFetch: Sendable {
         }
     }
 
-    /// Whether a server with this status has nothing there, and is not only in trouble now.
+    /// Whether a server with this status has no document there, rather than a temporary fault.
     private static func saysNo(_ status: Int) -> Bool {
         (300..<500).contains(status) && status != 429 && status != 408 || status == 501
     }

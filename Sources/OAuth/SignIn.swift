@@ -66,7 +66,7 @@ package struct SignIn: Sendable {
         /// With the number of failures before.
         case fetchingKeys(IDTokenCheck, TokenSet, failures: Int)
         case waitingForKeys(IDTokenCheck, TokenSet, failures: Int)
-        /// With the action that every later event returns. A token request may still be under way.
+        /// With the action that every later event returns. A token request may still be in progress.
         case ended(Action, awaitsTokens: Bool)
     }
 

@@ -59,7 +59,7 @@ struct TokenResponse: Sendable, Equatable {
         return token
     }
 
-    /// RFC 6749 appendix A.12 and A.17: visible ASCII characters and spaces; spaces are of no use.
+    /// RFC 6749 appendix A.12 and A.17: visible ASCII characters and spaces. A token with spaces is refused.
     private static func isValid(_ token: Secret) -> Bool {
         (1...maximumTokenBytes).contains(token.count)
             && token.withBytes { $0.allSatisfy { (0x21...0x7E).contains($0) } }

@@ -102,7 +102,7 @@ final class RelayHead {
 }
 
 extension ParentsError {
-    /// A parent wants an authentication that it does not get.
+    /// A parent demands authentication that is not available.
     static func unanswered(by parent: String) -> ParentsError {
         ParentsError(
             .notAuthenticated, "the parent \(parent) requires authentication, which this request does not have",

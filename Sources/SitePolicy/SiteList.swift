@@ -83,7 +83,7 @@ package struct SiteList: Sendable {
     /// The reason of a verdict if the list has no sites.
     package static let noneListed = Refusal(.notListed, "no site is listed")
 
-    /// Whether no site is listed, and nothing else is the reason that none is answered.
+    /// Whether no site is answered because none is listed, and for no other reason.
     package var isReallyEmpty: Bool { rules.isEmpty && reasonIfEmpty.cause == .notListed }
 
     /// How to handle a request to an origin.

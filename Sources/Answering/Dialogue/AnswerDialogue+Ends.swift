@@ -95,7 +95,7 @@ extension AnswerDialogue {
     }
 
     /// The connection ended before a response, and the driver decides whether the exchange goes on. Returns whether it
-    /// may: no attempt was under way. An answer that was sent is reported with `result`.
+    /// may: no attempt was in progress. An answer that was sent is reported with `result`.
     package mutating func mayGoOn(withoutResponse result: Breaker.Result, for request: some AnsweredRequest) -> Bool {
         if let permit = held?.permit, !permit.awaitsVerdict { return true }
         let wasAttempt = held?.permit != nil

@@ -24,7 +24,7 @@ import CountersignChallenges
 //   3. An access token that has expired is renewed before it is sent. One that the server calls invalid is renewed, and
 //      the request sent again. One exchange renews once, and the breaker does not count the old token then.
 //   4. While a question to a person or a provider is open, others do not wait for the permission.
-//   5. If the client leaves, the verdict on a password that is under way is still awaited. Nothing is sent after it.
+//   5. If the client leaves, the verdict on a password in transit is still awaited. Nothing is sent after it.
 //   6. A server that has accepted the credential, and does not for this request, rejects nothing: the challenge is
 //      handed back.
 
@@ -42,7 +42,7 @@ package struct AnswerDialogue {
         /// `responseReceived`.
         case send(Answer?)
         case sendOpening(Answer)
-        /// Bring about the connection that will carry the answer. Followed by `connected`.
+        /// Acquire the connection that will carry the answer. Followed by `connected`.
         indirect case openDialogue(TokenRequest)
         /// Start it. Followed by `resumed`.
         indirect case later(Later)
@@ -102,8 +102,8 @@ package struct AnswerDialogue {
         return perform(action, for: request)
     }
 
-    /// The same after the client has left. Only the breaker and later requests profit from that. Returns the outcome;
-    /// nil if the server has challenged further, which is not answered.
+    /// The same after the client has left, for the breaker and later requests alone. Returns the outcome; nil if the
+    /// server has challenged further, which is not answered.
     package mutating func lateResponseReceived(
         status: Int, challengeFields: @autoclosure () -> [ChallengeField],
         informationFields: @autoclosure () -> [String] = [], for request: some AnsweredRequest

@@ -20,7 +20,7 @@ package struct Later: Sendable {
     }
 
     package enum Result: Sendable {
-        /// It is over, and says no more.
+        /// It has ended, without a value.
         case over
         case renewed(TokenRenewer.Outcome)
         case supplied(PasswordCredential?)

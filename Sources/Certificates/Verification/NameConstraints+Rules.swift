@@ -27,7 +27,7 @@ extension NameConstraints {
     }
 
     /// Whether a wildcard among the leaf's names matches a name that an issuer excludes: `*.example.com` for
-    /// `a.example.com`. OpenSSL looks only at the text of the wildcard, which is not in that subtree.
+    /// `a.example.com`. OpenSSL compares only the text of the wildcard, which is not in that subtree.
     static func exclude(wildcardsOf leaf: Certificate, issuers: some Sequence<Certificate>) -> Bool {
         let bases = Set(
             leaf.dnsNames.lazy.map { $0.lowercased() }.filter { $0.hasPrefix("*.") }.map { $0.dropFirst(2) })

@@ -105,9 +105,9 @@ package final class DigestAuthenticator: Authenticator {
         guard isAvailable else { throw .missing(function.digest, for: "Digest with \(function.rawValue)") }
     }
 
-    /// A nonce that is out of date says nothing about the password (§3.3). Nor does a challenge to an answer that was
-    /// sent before one: a session lasts until the server sends another challenge in its realm (§3.6), and many servers
-    /// do not say that a nonce is out of date.
+    /// A nonce that is out of date says nothing about the password (§3.3). Neither does a challenge to an answer that
+    /// was sent before one: a session lasts until the server sends another challenge in its realm (§3.6), and many
+    /// servers do not say that a nonce is out of date.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         guard case .perRequest(let signer as DigestSigner) = repeated.answer else { return .rejected }
         let renewed = repeated.challenges.compactMap(DigestChallenge.init).filter {

@@ -29,7 +29,7 @@ package final class BrokerCookieKeeper: Sendable {
         var failures: [Account: (reason: String, until: ContinuousClock.Instant)] = [:]
         /// The requests that wait, by number.
         var waiting: [Int: Waiting] = [:]
-        /// Of the calls in progress without a nonce, which requests they are for.
+        /// The requests of the calls in progress without a nonce.
         var shared: [Account: [Int]] = [:]
         /// The calls in progress, by the number of the first request.
         var calls: [Int: Task<Void, Never>] = [:]

@@ -20,7 +20,7 @@ package struct ComplianceFlow: Sendable {
     private let limit: Duration
 
     package static let usualLimit = Duration.seconds(600)
-    /// Of a silent remediation, for which nobody waits.
+    /// The limit of a silent remediation, which runs in the background.
     static let silentLimit = Duration.seconds(60)
 
     /// Nil if the profile names no service. `languages` is the value of `Accept-Language`.

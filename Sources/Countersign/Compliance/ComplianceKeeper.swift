@@ -33,7 +33,8 @@ final class ComplianceKeeper: Sendable {
         /// Of the sign-in, so that another one of its name begins anew.
         let identifier: String
         var schedule: ComplianceSchedule
-        /// Since when questions have brought no confirmation although the time for that is over, in seconds since 1970.
+        /// The time of the first question after the deadline that was not answered with a confirmation, in seconds
+        /// since 1970.
         var failingSince: Int64?
         /// The log says that the time is nearly over.
         var hasWarned = false

@@ -50,8 +50,8 @@ struct LinkWay {
         self.folders = folders
     }
 
-    /// The target, the folders of the path and all folders above these, without duplicates. Of the folders above one,
-    /// those above `end` are left out.
+    /// The target, the folders of the path and all folders above these, without duplicates. Excludes folders above
+    /// `end`.
     func places(upTo end: String) -> [String] {
         var places = [target]
         for start in [target] + folders {

@@ -15,8 +15,8 @@ extension VaultOperations {
         return lock
     }
 
-    /// Waits until no certificate of that name is being requested, and keeps others from it. The caller holds the lock
-    /// of the sign-in already.
+    /// Waits until no certificate of that name is being requested, and prevents further requests. The caller holds the
+    /// lock of the sign-in already.
     func identityLock(_ name: String, _ dialogue: OperationDialogue) throws -> RenewalLock {
         guard let lock = try acquire(name, dialogue, Self.renewalPatience) else {
             throw CountersignError(

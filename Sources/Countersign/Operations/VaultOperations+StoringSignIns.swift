@@ -14,8 +14,8 @@ extension VaultOperations {
     /// If the profile names an EST service, that issues the certificate before anything is stored: the sign-in, its
     /// tokens and the certificate are stored in one step, or none of them is.
     ///
-    /// The vault comes first: without the tokens, the sites would be of no use. The record says which lines the list
-    /// may still have until it is written, so that ``finishSignIn(_:)`` or the next sign-in can complete it.
+    /// Writes the vault first: without the tokens, the sites would be useless. The record says which lines the list may
+    /// still have until it is written, so that ``finishSignIn(_:)`` or the next sign-in can complete it.
     func storeSignIn(
         _ new: NewSignIn, _ tokens: SignInTokens, _ dialogue: OperationDialogue
     ) throws {
@@ -58,8 +58,8 @@ extension VaultOperations {
         try BreakerFile(home: home, now: now).nameChanged(new.name, to: .tag(tag))
     }
 
-    /// Whether the sign-in goes on with the certificate of the one before: it asks for that, the same person has signed
-    /// in, the service is the same, and the certificate is valid and not due for renewal.
+    /// Whether the sign-in keeps the certificate of the previous one: it asks for that, the same person has signed in,
+    /// the service is the same, and the certificate is valid and not due for renewal.
     private func keepsCertificate(_ new: NewSignIn, of service: CertificateService, in vault: OpenVault) throws -> Bool
     {
         guard new.keepsCertificate == true else { return false }

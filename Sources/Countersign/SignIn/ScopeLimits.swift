@@ -18,7 +18,7 @@ struct ScopeLimits: Sendable {
     }
 
     enum Answer: Equatable, Sendable {
-        /// The caller asks, and says with ``ended(_:at:)`` when that is over.
+        /// The caller asks, and reports the end with ``ended(_:at:)``.
         case begins
         /// Another wish about the same sign-in is being asked for, or this one.
         case isRunning

@@ -15,7 +15,7 @@ import Synchronization
 /// Renews the access tokens of a home's sign-ins: some time before they expire, and when a request needs one that has
 /// expired or that an origin calls invalid.
 ///
-/// Of the requests that need the same token, one renews it and the others wait, in this process and in others: a
+/// If several requests need the same token, one renews it and the others wait, in this process and in others: a
 /// provider that rotates refresh tokens takes a second use of one for theft (RFC 9700 §4.14.2).
 package final class SignInRenewals: Sendable {
     let home: Home
@@ -66,7 +66,7 @@ package final class SignInRenewals: Sendable {
         var keys: [String: KeySet] = [:]
     }
 
-    /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin is over.
+    /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin has passed.
     package convenience init(
         keeper: PolicyKeeper, logger: Logger, delay: Double = .random(in: 0..<1),
         now: @escaping @Sendable () -> Int64

@@ -149,7 +149,7 @@ package final class ProxyRuntime: Sendable {
         if !isTemporary { keeper.signInRenewals = signInRenewals }
         refreshTask = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
             queue.async {
-                // The other runtime does it, too.
+                // The other runtime does this, too.
                 if !isTemporary {
                     signInRenewals.completeWipes()
                     signInRenewals.completeLists()

@@ -6,8 +6,8 @@ import CountersignSignIn
 import CountersignSitePolicy
 
 extension DeviceProof {
-    /// The home's identities, at listed sites with `answer=pkeyauth` alone, and not at one with a trust exception that
-    /// permits no answers. `now` is in seconds since 1970.
+    /// The home's identities, only for listed sites with `answer=pkeyauth`, and not for a site with a trust exception
+    /// that permits no answers. `now` is in seconds since 1970.
     init(policy: CurrentPolicy, now: @escaping @Sendable () -> Int64) {
         self.init(
             isAnnounced: { origins in

@@ -10,8 +10,8 @@ package struct ComplianceDeadline: Equatable, Sendable {
     /// The range for a profile.
     package static let permittedDays: ClosedRange<Int64> = 1...3650
     private static let day: Int64 = 86_400
-    /// How long the attempts to have the device confirmed go on after the time is over, in seconds: the machine may
-    /// have been off for all that time, and its network is not up at once.
+    /// How long the attempts to get a confirmation continue after the deadline, in seconds: the machine may have been
+    /// off for all that time, and its network is not up at once.
     package static let lastAttempts: Int64 = 3600
 
     package init(confirmed: Int64, days: Int64) {
@@ -19,7 +19,7 @@ package struct ComplianceDeadline: Equatable, Sendable {
         self.days = days
     }
 
-    /// When the time is over, in seconds since 1970.
+    /// The deadline, in seconds since 1970.
     package var end: Int64 { confirmed + days * Self.day }
 
     /// Whether to ask for a confirmation although the last known state is that the device complies: once per day, and
@@ -31,8 +31,8 @@ package struct ComplianceDeadline: Equatable, Sendable {
     /// Whether less than a quarter of the time is left.
     package func isNear(at now: Int64) -> Bool { end - now < days * Self.day / 4 }
 
-    /// Whether to wipe: the time is over, and attempts have failed for long enough. The first one that has failed after
-    /// ``end`` was at `failingSince`, in seconds since 1970; nil if none has.
+    /// Whether to wipe: the deadline has passed, and attempts have failed for long enough. The first one that has
+    /// failed after ``end`` was at `failingSince`, in seconds since 1970; nil if none has.
     package func isOver(at now: Int64, failingSince: Int64?) -> Bool {
         guard now >= end, let failingSince else { return false }
         return now - failingSince >= Self.lastAttempts

@@ -7,7 +7,7 @@ package protocol ProfileInstalling: Sendable {
     ///
     /// - Parameters:
     ///   - document: The profile as received: an XML property list, plain or in signed CMS. At most 1 MiB; unchecked.
-    ///   - host: Who has delivered it, with the port if it is not that of https.
+    ///   - host: The host that has delivered it, with the port if it is not that of https.
     ///   - signIn: The name of the sign-in that the profile belongs to.
     /// - Returns: A sentence about the profile that was installed, for the person.
     /// - Throws: An error with the reason if nothing was installed, including a refusal by the person.

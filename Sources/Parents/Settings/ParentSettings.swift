@@ -47,7 +47,7 @@ package struct ParentSettings: Hashable, Sendable {
             return RoutePlan([.candidate(Route.Candidate(.direct, reason))])
         }
         if host.isLoopback, !noProxy.sendsLoopback {
-            // Only a script may know a proxy on this machine that is meant for it.
+            // Only a script may know a proxy for requests to this machine.
             let scripts = sources.compactMap { source -> RoutePlan.Step? in
                 if case .script(let script) = source { .script(script) } else { nil }
             }

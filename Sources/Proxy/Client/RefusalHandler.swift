@@ -8,7 +8,7 @@ import NIOPosix
 /// Tells a client of another user that it is not served: waits for the first bytes of its request, sends a 403, and
 /// closes. Nothing of the request is interpreted.
 ///
-/// A connection that is only closed looks like a fault of the network. Clients show the status of a response to
+/// Closing the connection without a response would look like a network fault. Clients show the status of a response to
 /// CONNECT, and some its reason phrase, so the reason is there, too.
 final class RefusalHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer

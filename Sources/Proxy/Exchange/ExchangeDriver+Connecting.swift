@@ -103,7 +103,7 @@ extension ExchangeDriver {
     }
 
     /// The connection leads past the parent whose challenges the exchange answers, because that cannot be reached. If
-    /// it leads to another one that is listed, that is answered; else it gets nothing that is meant for the first.
+    /// it leads to another listed one, that one is answered; else it gets nothing that is meant for the first.
     private func leaveChallenger(_ connection: OriginConnection, _ outcome: TrustOutcome) {
         guard isFresh else {
             let error = UpstreamError(.closedBeforeResponse, "the parent proxy is gone in the middle of an exchange")

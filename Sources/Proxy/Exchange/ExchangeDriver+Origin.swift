@@ -112,7 +112,7 @@ extension ExchangeDriver: OriginStreamDelegate {
                 self.loseAnswer(.unusableResponse(status: error.status, otherwise: .lost(by: error.code)))
                 self.respond(self.explained(OwnResponse(error)))
             }
-            // On a connection that has carried a request before, the origin may have acted on this one already.
+            // On a reused connection, the origin may already have acted on this request.
             let mayRepeat = !wasReused || head.method.isIdempotent
             if !mayRepeat || !waitsForIdentity(after: error, lastStep, giveUp: giveUp) { giveUp() }
         case .draining(let step, _):

@@ -93,7 +93,7 @@ struct RequestBodyRelay {
         if streams, !isReplaying { replay.allSent() }
     }
 
-    /// Nothing more of that request can be written.
+    /// No further part of that request can be written.
     mutating func interrupted() { isTransmitting = false }
 
     // MARK: Content arrives
@@ -146,7 +146,7 @@ struct RequestBodyRelay {
     /// No origin may challenge the request after all. Content that has not been sent is kept until it is.
     mutating func wantNoRepeat() { replay.wantNoRepeat() }
 
-    /// The response is final: the content is no longer needed, but for that which is being sent.
+    /// The response is final: only the content that is being sent is still needed.
     mutating func stopKeeping() {
         discards = isReplaying || !streams || missesContent
         if !isReplaying { replay.stopKeeping() }

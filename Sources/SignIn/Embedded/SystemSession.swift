@@ -168,7 +168,7 @@ struct SystemSession: Sendable {
                 return true
             } catch {
                 let reason = PageText.printable((error as? any CodedError)?.detail ?? "it failed")
-                // Of a window that is closing, its own reason counts.
+                // For a closing window, its own reason counts.
                 guard !Task.isCancelled else { return false }
                 refuse(reason, view, profiles)
                 return false

@@ -31,7 +31,7 @@ enum RedirectPage: CaseIterable, Equatable {
     var response: [UInt8] { Self.response(200, text) }
 
     /// Sends the browser to the page, so that its window does not show the authorization response. The browser may
-    /// record that URL all the same; its code is used up by then, and of no use without the PKCE verifier.
+    /// still record that URL, but its code is used up by then, and useless without the PKCE verifier.
     var redirect: [UInt8] {
         GeneratedResponse(status: 303, fields: [("Location", path)] + Self.fields).serialized()
     }

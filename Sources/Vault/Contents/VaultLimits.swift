@@ -12,7 +12,7 @@ package enum VaultLimits {
     package static let hostBytes = 253
     package static let passwordBytes = 16 << 10
     package static let keyBytes = 64 << 10
-    /// Half of the range of 64 bits, so that incrementing a generation that was read cannot overflow.
+    /// Half of the range of 64 bits, so that incrementing a stored generation cannot overflow.
     static let generation = UInt64(Int64.max)
     static let keyFileBytes = 4096
     static let digestBytes = 32

@@ -282,9 +282,9 @@ extension ChallengeController {
         return space.authenticationSpace(scheme, at: origin)
     }
 
-    /// Records that the site challenged again, or with `.invalid`, that it said that the credential is wrong. Unless
-    /// the site has accepted the credential before, and `request` may need a permission that the user does not have,
-    /// the credential is not used there again until it changes. Returns the error that says which.
+    /// Records that the site challenged again, or with `.invalid`, that it called the credential wrong. Unless the site
+    /// has accepted the credential before, and `request` may need a permission that the user does not have, the
+    /// credential is not used there again until it changes. Returns the error that says which.
     func rejected(
         _ key: Breaker.Key, for request: Breaker.RequestTag, _ result: Breaker.Result = .rejected,
         at space: ProtectionSpace, listLine: String?

@@ -36,7 +36,7 @@ public struct VaultState: Equatable, Sendable {
 }
 
 extension HomeManager {
-    /// The state of the vault, which is not opened for that.
+    /// The state of the vault, without opening it.
     public func vaultState() async throws -> VaultState {
         try await blocking { [home] in
             let server = try? ControlSocket.ask(.status, of: home)

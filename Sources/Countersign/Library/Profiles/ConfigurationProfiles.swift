@@ -59,9 +59,9 @@ public final class ConfigurationProfiles: Sendable {
     ///
     /// Throws ``ChallengeError``: `profileFaulty` if a payload cannot be installed, or there is nothing to install;
     /// `nameInUse` if the home has changed since the plan was made, or the profile is another sign-in's;
-    /// `signInMissing` if there is no sign-in of that name, and no sign-in of that name is in progress;
-    /// `providerRefused` if the profile's EST service issues no certificate; and the codes of the home and the vault.
-    /// Throws `CancellationError` if the task is cancelled before the profile is installed.
+    /// `signInMissing` if no sign-in of that name exists or is in progress; `providerRefused` if the profile's EST
+    /// service issues no certificate; and the codes of the home and the vault. Throws `CancellationError` if the task
+    /// is cancelled before the profile is installed.
     @discardableResult
     public func install(
         _ plan: ConfigurationProfilePlan, skippingRefused: Bool = false, signIn: String? = nil

@@ -9,7 +9,7 @@ import Synchronization
 /// Has the policies of organisations applied on this device, so that their providers issue tokens.
 ///
 /// While a device does not comply, no challenge of the sign-in is answered. Remediations run one at a time: another
-/// account waits, and a call for an account that waits or runs already gets the result of that one.
+/// account waits, and a call for an account that already waits or runs gets the result of that run.
 public final class ComplianceManager: Sendable {
     private let signIns: SignIns
     private let delegate: (any ComplianceDelegate)?

@@ -194,7 +194,7 @@ public final class Enrollment: Sendable {
         }
     }
 
-    /// If that fails as well, the next command or a running proxy does it.
+    /// If that fails as well, the next command or a running proxy removes them.
     fileprivate func removeProfiles(of installer: AppProfileInstaller?) async {
         guard let installer, installer.wasAsked else { return }
         let profiles = ConfigurationProfiles(signIns)

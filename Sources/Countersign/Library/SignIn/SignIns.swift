@@ -24,7 +24,7 @@ public final class SignIns: Sendable {
     private let windows: SignInWindows
     /// The plans of the sign-ins that require a protection policy first, by the account.
     let waitingForPolicy = Mutex<[String: SignInPlan]>([:])
-    /// Runs remediations, which may wait for a person at a page. The other operations do not wait for that.
+    /// Runs remediations, which may wait for a person at a page, so that other operations need not wait.
     let remediations = DispatchQueue(label: "countersign.remediations")
 
     /// The sign-ins of the home in the folder `home`; by default, of the home that the `countersign` command uses. The
