@@ -9,7 +9,8 @@ extension RequestCause {
     package enum Verdict: Equatable, Sendable {
         /// The person, a page of the site itself, or a client that is not a browser.
         case own
-        /// A page of another origin leads the browser to the site, with a safe method and at the top level of a window.
+        /// A page of another origin navigates the browser to the site, with a safe method and at the top level of a
+        /// window.
         case navigation(from: PageOrigin?, isSameSite: Bool)
         /// A page of another origin that the site's line or the list of sites permits.
         case permitted(PageOrigin, isSameSite: Bool)
@@ -122,8 +123,8 @@ extension RequestCause {
     }
 
     /// Whether the identity broker may sign the person in: the request loads a page or a frame with a safe method, and
-    /// is not caused by a page of another origin that has it in a frame. Scripts cannot forge that for another request,
-    /// because they cannot set these fields. A browser that does not send them gets nothing.
+    /// is not caused by a page of another origin that embeds it in a frame. Scripts cannot forge that for another
+    /// request, because they cannot set these fields. A browser that does not send them gets nothing.
     package func permitsBroker(_ verdict: Verdict, _ crossSite: [PageOrigin]) -> Bool {
         guard mode == "navigate", isSafe, !isEarly, !isWebSocket else { return false }
         switch verdict {

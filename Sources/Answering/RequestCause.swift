@@ -22,7 +22,7 @@ package struct RequestCause: Equatable, Sendable {
         case upgradesInsecure = "upgrade-insecure-requests"
     }
 
-    /// The relation of the page to the site, as the browser sees it.
+    /// The browser's classification of the page's relation to the site.
     package enum Site: Equatable, Sendable {
         /// No Fetch Metadata: no browser, an old one, or a site over http.
         case unknown

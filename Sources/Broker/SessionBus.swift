@@ -193,7 +193,7 @@ private struct BusCall {
         self.connected = connected
     }
 
-    /// Nil if the broker is there, but not the object that has the methods.
+    /// Nil if the broker is running, but the object with the methods does not exist yet.
     func run() throws(BrokerError) -> [UInt8]? {
         guard csn_dbus_is_available() == 1 else { throw .noLibrary }
         var reason = [CChar](repeating: 0, count: 256)

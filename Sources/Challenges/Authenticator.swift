@@ -162,7 +162,7 @@ extension RepeatedChallenge {
 package enum ChallengeVerdict: Sendable {
     /// The credential is wrong. The breaker stops using it here.
     case rejected
-    /// The server says that the credential itself is wrong, so that it does not matter which request it was for.
+    /// The server rejects the credential itself, for any request.
     case invalid
     /// The credential is right, but does not give access to this request, for the given reason. The response is handed
     /// back to the client.

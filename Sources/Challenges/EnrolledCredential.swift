@@ -14,7 +14,7 @@ package enum CredentialSource: Hashable, Sendable {
     case ticketCache
     /// A Kerberos ticket as the breaker knows it: each version of it, at each site, is a credential of its own.
     case ticket(version: UInt64, site: Origin)
-    /// The program that drives the exchange, which is responsible for how often it tries the credential.
+    /// The program that drives the exchange, which is responsible for the number of attempts.
     case program
 }
 

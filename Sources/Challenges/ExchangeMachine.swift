@@ -228,7 +228,7 @@ package struct ExchangeMachine: Sendable {
         guard let action = decide(event) else {
             // No peer can cause this: each event follows an action that requested it (see the table). A driver reports
             // responses only to a request that the machine has had sent, and decisions and tokens only if its exchange
-            // still waits for them; the tests of hostile parents and origins have them come at random.
+            // still waits for them; the tests of hostile parents and origins deliver them at random.
             preconditionFailure("the driver reported an event that no action of the exchange asked for")
         }
         return action

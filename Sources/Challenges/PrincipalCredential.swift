@@ -48,7 +48,7 @@ package struct PrincipalCredential: Equatable, Sendable {
             tag: CredentialTag(user: principal, password: proof.secret, key: key))
     }
 
-    /// The part behind the last `@`.
+    /// The part after the last `@`.
     package var realm: String { Self.realm(of: principal) ?? "" }
 
     /// The realm of `principal`; nil if it is not a name, an `@` and a realm.

@@ -17,7 +17,7 @@ package struct Refusal: Sendable {
         case untrusted
         /// The client sent an authorization field of its own.
         case ownAuthorization
-        /// A page of another origin asks, which is nil if it does not say its name.
+        /// A page of another origin asks; nil if it does not reveal its name.
         case foreignPage(String?)
         /// The credential would be sent in plaintext, and the site's line does not say `plaintext=yes`.
         case plaintext
@@ -51,7 +51,7 @@ package struct Refusal: Sendable {
         /// The server requires these scopes, which the access token does not have (RFC 6750 §3.1); none if it does not
         /// say which.
         case insufficientScope([String])
-        /// Nothing is there to compute a token from: no Kerberos ticket can be had.
+        /// The input for a token is missing: no Kerberos ticket can be had.
         case noTicket
         /// The server refuses NTLM in Negotiate, so that only a Kerberos ticket can answer.
         case wantsTicket
@@ -98,7 +98,7 @@ package struct Refusal: Sendable {
         if case .insufficientScope(let scopes) = cause { scopes } else { nil }
     }
 
-    /// The credential is there, and is not used before the device complies, or at all.
+    /// The credential exists, but is not used before the device complies, or at all.
     package var isWithheld: Bool {
         switch cause {
         case .notCompliant, .wiped: true

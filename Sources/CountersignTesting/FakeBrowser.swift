@@ -44,7 +44,7 @@ public struct FakeBrowser: UserAgent {
     }
 }
 
-/// Why a ``FakeBrowser`` could not come back.
+/// Why a ``FakeBrowser`` did not reach the redirect URI.
 public struct FakeBrowserError: Error, CustomStringConvertible {
     /// A sentence for display.
     public let description: String

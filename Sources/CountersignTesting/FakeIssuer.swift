@@ -10,7 +10,7 @@ import NIOPosix
 import Synchronization
 
 /// An OAuth 2.0 and OpenID Connect provider on the loopback interface, for the tests of an app that signs its user in.
-/// It signs everybody in who opens its authorization page, and confirms every device code: use ``FakeBrowser`` as the
+/// It signs in everyone who opens its authorization page, and confirms every device code: use ``FakeBrowser`` as the
 /// user agent. Tests can make it fail.
 ///
 /// Serves discovery, the authorization code flow with PKCE, pushed requests (RFC 9126), the device flow (RFC 8628),

@@ -15,10 +15,10 @@ enum RequestContent: Sendable {
     /// Is read while it is sent.
     case stream(ContentStream)
 
-    /// At most this much is copied behind a head.
+    /// At most this much is copied after a head.
     private static let inlineBytes = 64 * 1024
 
-    /// The content in memory: behind the head if it is small, else in parts.
+    /// The content in memory: after the head if it is small, else in parts.
     static func bytes(_ data: Data) -> RequestContent {
         guard data.count > inlineBytes else { return .data(data) }
         return .stream(

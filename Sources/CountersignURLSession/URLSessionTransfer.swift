@@ -128,7 +128,7 @@ final class URLSessionTransfer: OriginStreamDelegate {
         let method = Method(rawValue: request.method) ?? .get
         if case .stream(let stream) = request.content {
             connection.send(head: head, method: method, content: stream.length.map { .length($0) } ?? .chunked)
-            // The reader begins on another thread, so that its first part comes after the head.
+            // The reader begins on another thread, so that its first part follows the head.
             send(stream)
             return connection.flush()
         }
@@ -205,8 +205,8 @@ final class URLSessionTransfer: OriginStreamDelegate {
         }
     }
 
-    /// Sends a part of the content. Fulfils the promise when the connection accepts more. A send may come back before
-    /// it returns, so nothing is changed after it.
+    /// Sends a part of the content. Fulfils the promise when the connection accepts more. A send may re-enter this
+    /// object before it returns, so nothing is changed after it.
     private func send(_ part: ByteBuffer, _ accepted: EventLoopPromise<UInt64>) {
         guard let connection, case .stream(let stream) = request.content, let upload else {
             return accepted.fail(CancellationError())

@@ -79,7 +79,7 @@ package struct FieldLines: Hashable, Sendable {
     /// The octets of the line's value.
     package func valueBytes(of line: FieldLine) -> ArraySlice<UInt8> { bytes[Range(line.value)] }
 
-    /// Overwrites the values of every line with this name, which are secrets. Copies of these fields see it.
+    /// Overwrites the values of every line with this name, which are secrets, in copies of these fields, too.
     package func wipe(_ name: FieldName) {
         guard contains(name) else { return }
         bytes.withUnsafeBytes { octets in

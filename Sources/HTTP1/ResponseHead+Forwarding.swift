@@ -8,8 +8,8 @@ package struct ResponseChanges: Sendable {
     /// Removes WWW-Authenticate and Authentication-Info, because the proxy has answered the challenge and not the
     /// client.
     package var dropsAuthentication = false
-    /// Removes Access-Control-Allow-Origin, because a credential of ours is behind the response: no page of another
-    /// origin may read it.
+    /// Removes Access-Control-Allow-Origin, because the response was obtained with a credential of ours: no page of
+    /// another origin may read it.
     package var dropsAllowOrigin = false
     /// Names must be tokens. Control characters in values become spaces, octets beyond ASCII become `?`.
     package var extraFields: [(String, String)] = []

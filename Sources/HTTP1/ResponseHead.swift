@@ -108,7 +108,7 @@ package struct ResponseHead: Sendable {
         }
         var start = 8
         while start < bytes.byteCount, Octet.isWhitespace(bytes.byte(start)) { start += 1 }
-        // Another digit may be still to come.
+        // Another digit may follow.
         guard start + 3 < bytes.byteCount, !Octet.isDigit(bytes.byte(start + 3)) else { return nil }
         return status(in: bytes, at: start)
     }

@@ -21,7 +21,7 @@ struct ExpiringTable<Value: Sendable>: Sendable {
         return entry.value
     }
 
-    /// Changes a value that is there.
+    /// Changes an existing value.
     mutating func update(_ name: String, _ change: (inout Value) -> Void) {
         guard var entry = entries[name] else { return }
         change(&entry.value)

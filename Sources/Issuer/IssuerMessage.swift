@@ -21,7 +21,7 @@ package struct IssuerRequest: Sendable, Equatable {
         self.body = body
     }
 
-    /// The parameters of the query or, in a POST, of the form. Nil if they cannot be decoded or one is there twice (RFC
+    /// The parameters of the query or, in a POST, of the form. Nil if they cannot be decoded or one occurs twice (RFC
     /// 6749 §3.1).
     var parameters: [String: String]? {
         guard let pairs = FormEncoding.decode(method == "POST" ? body : Array(query.utf8)) else { return nil }

@@ -20,7 +20,7 @@ package struct IssuerServer: Sendable {
         _ settings: IssuerSettings, group: any EventLoopGroup, now: @escaping @Sendable () -> Int64,
         intercept: Interceptor? = nil
     ) async throws -> IssuerServer {
-        // The issuer's identifier contains the port, so it comes into being after the socket.
+        // The issuer's identifier contains the port, so the issuer is created after the socket.
         let issuer = NIOLockedValueBox<LocalIssuer?>(nil)
         let channel = try await ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 128)

@@ -17,9 +17,9 @@ package struct Issuer: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { PrintableText.longer(text) }
 
-    /// Where the metadata may be, in the order to try: the issuer with `/.well-known/openid-configuration` behind it
-    /// (OpenID Connect Discovery §4.1), then with `/.well-known/oauth-authorization-server` between host and path (RFC
-    /// 8414 §3.1).
+    /// The possible locations of the metadata, in the order to try: the issuer with `/.well-known/openid-configuration`
+    /// after it (OpenID Connect Discovery §4.1), then with `/.well-known/oauth-authorization-server` between host and
+    /// path (RFC 8414 §3.1).
     package var metadataLocations: [EndpointURL] {
         let path = url.path.hasSuffix("/") ? url.path.dropLast() : url.path
         return [

@@ -36,7 +36,7 @@ struct ProviderError: Equatable {
         (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }
 
-    /// An app protection policy must be applied. The two words belong together; either means something else alone.
+    /// An app protection policy must be applied. The two words belong together; each has another meaning alone.
     private var requiresProtectionPolicy: Bool {
         error == "unauthorized_client" && suberror == "protection_policy_required"
     }

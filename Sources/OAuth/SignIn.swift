@@ -16,7 +16,7 @@ import CountersignCryptography
 /// because codes, states and nonces are for one use.
 package struct SignIn: Sendable {
     package enum Method: Sendable, Equatable {
-        /// In a browser that comes back to this URI. A loopback URI must be bound to the listener's port.
+        /// In a browser that is redirected to this URI. A loopback URI must be bound to the listener's port.
         case browser(RedirectURI)
         /// With a code that the person types in on any device.
         case device
@@ -135,7 +135,7 @@ package struct SignIn: Sendable {
         return send(request)
     }
 
-    /// The outcome of the request that was sent last. After a cancellation, tokens that come with it are kept; see
+    /// The outcome of the request that was sent last. After a cancellation, its tokens are kept; see
     /// ``tokensToRevoke``.
     package mutating func received(_ outcome: ProviderOutcome, now: Int64) -> Action {
         attempt { machine throws(OAuthError) in try machine.advance(outcome, now: now) }

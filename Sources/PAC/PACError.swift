@@ -62,7 +62,7 @@ package enum PACLimits {
     package static let textBytes = 8192
     /// The hosts that a script may ask for in one call. Those beyond have no address.
     package static let lookUps = 16
-    /// By how much the worker's address space may grow: the engine's memory, and malloc's loss to fragmentation.
+    /// The permitted growth of the worker's address space: the engine's memory, and malloc's loss to fragmentation.
     /// JavaScriptCore has no other limit.
     static let addressSpaceBytes = 64 << 20
     /// How long the worker may take for one call on a busy machine, and for its start.

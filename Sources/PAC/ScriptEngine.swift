@@ -52,7 +52,7 @@ enum EngineLibrary {
         case notConfinable
     }
 
-    /// By how much the shapes of a script's objects may grow with JavaScriptCore, in bytes.
+    /// The permitted growth of the shapes of a script's objects with JavaScriptCore, in bytes.
     private static let shapeBytes = 16 << 20
 
     /// Nil means the first one that is installed.

@@ -57,7 +57,7 @@ package struct Route: Hashable, Sendable {
     package var hops: [NextHop] { candidates.map(\.hop) }
 }
 
-/// Where a script comes from.
+/// The source of a script.
 package enum ScriptSource: Hashable, Sendable, CustomStringConvertible {
     /// An http or https URL.
     case url(String)

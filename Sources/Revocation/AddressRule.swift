@@ -18,7 +18,7 @@ struct AddressRule {
     }
 
     enum Kind {
-        /// Reachable by everybody.
+        /// Reachable by everyone.
         case global
         /// Of this machine or a private network.
         case local

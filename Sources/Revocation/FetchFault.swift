@@ -2,7 +2,7 @@
 
 /// Why a status could not be fetched.
 package enum FetchFault: Error, Equatable {
-    /// The URL is not one from which anything is fetched, with a short sentence that says why.
+    /// The URL is never fetched, with a short sentence that says why.
     case notAsked(String)
     /// An address that ``AddressRule`` does not permit.
     case addressRefused(String)

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// Runs fetches, which block, on a bounded number of threads. One origin gets only some of them, so that a slow one
-/// does not keep others waiting.
+/// does not delay others.
 final class FetchQueue: Sendable {
     static let threadLimit = 8
     static let threadLimitPerHost = 2

@@ -63,7 +63,7 @@ final class BrowserVisit: Sendable {
                     return .foreign
                 case .accepted(let action):
                     state.action = action
-                    // Before the wait ends. The listener goes on, because its browser is to see the last page.
+                    // Before the wait ends. The listener continues, so that its browser gets the last page.
                     if case .query = message {} else { listener?.end() }
                     ending.finish()
                     if case .fail = action { return .failed }
@@ -82,7 +82,7 @@ final class BrowserVisit: Sendable {
         do {
             for try await _ in end {}
         } catch {
-            // The redirect may have come first.
+            // The redirect may have arrived first.
             if state.withLock({ $0.action == nil }) { throw error }
         }
         return try state.withLock { state in

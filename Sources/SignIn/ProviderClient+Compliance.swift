@@ -22,7 +22,7 @@ extension ProviderClient {
             return .reply(
                 status: response.status, mediaType: type, body: response.body.withBytes { Array($0) })
         } catch {
-            // A reply that is too long or cut comes from a service that is there.
+            // A reply that is too long or cut shows that the service is reachable.
             let isTransient = error.isTransient && error.code != .malformedResponse
             return .failure(error.detail, isTransient: isTransient)
         }

@@ -16,7 +16,7 @@ package struct SignInError: CodedError {
         case timedOut
         /// The sign-in was cancelled on this side.
         case cancelled
-        /// The identity broker of the machine goes on with the sign-in.
+        /// The identity broker of the machine continues the sign-in.
         case transferred
         /// The provider could not be reached, or its response was incomplete.
         case unreachable

@@ -51,7 +51,7 @@ package struct SignInFlow: Sendable {
     private let nextLine: (@Sendable () async -> String?)?
     private let answer: @Sendable (PageMessage) async -> String?
 
-    /// `limit` is how long to wait for the person, and before that for all that the provider sends. `answer` returns
+    /// `limit` is the time limit for the person, and before that for all responses of the provider. `answer` returns
     /// the answer to a message of the provider's page, or nil to cancel the sign-in; it ends when its task is
     /// cancelled. `report` is called on any thread.
     package init(

@@ -5,9 +5,10 @@ import CountersignCertificates
 
 // MARK: The server's chain
 
-/// In TLS 1.3 a stapled response comes with the chain, and there is one verdict. In TLS 1.2 the response comes later: a
-/// first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client has sent
-/// anything more. A session is verified before it is offered, with the stapled response of its original handshake.
+/// In TLS 1.3 a stapled response arrives with the chain, and there is one verdict. In TLS 1.2 the response arrives
+/// later: a first verdict is found without it and amended at CertificateRequest or ServerHelloDone, before the client
+/// has sent anything more. A session is verified before it is offered, with the stapled response of its original
+/// handshake.
 extension TLSEngine {
     /// Verifies the server's chain and continues with any verdict. If the caller must decide, or statuses are awaited,
     /// OpenSSL calls this again after ``answerTrustQuestion(with:)`` or ``statusesLearned()``. In a renegotiation the

@@ -14,8 +14,8 @@ package final class MessageInput {
         case end(trailers: FieldLines?)
     }
 
-    // No call on these values comes back to this object. To check that at run time would cost up to 110 instructions
-    // for each access.
+    // No call on these values re-enters this object. To check that at run time would cost up to 110 instructions for
+    // each access.
 
     /// Nil instead of an empty buffer, which would keep the memory of the last read alive.
     @exclusivity(unchecked) private var bytes: ByteBuffer?

@@ -100,9 +100,9 @@ package final class MessageOutput {
     /// Copying this much costs less than another element in a vectored write.
     private static let smallPiece = 4 * 1024
 
-    // `waiting` and `socket` are taken out of their properties while they are used. A write may come back to this
-    // object with a change of writability, and must then find a consistent state; and an access at a single point in
-    // time needs no dynamic exclusivity check, which saves 1,240 instructions per plain request.
+    // `waiting` and `socket` are taken out of their properties while they are used. A write may re-enter this object
+    // with a change of writability, and must then find a consistent state; and an access at a single point in time
+    // needs no dynamic exclusivity check, which saves 1,240 instructions per plain request.
 
     private func takeWaiting() -> ByteBuffer? {
         let bytes = waiting

@@ -85,7 +85,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     package var hasShownIdentity: Bool { storedHasShownIdentity }
     /// Why a response on the connection was not clean, and was repaired; nil if all were clean.
     package var repair: HTTP1Error.Code? { storedRepair }
-    /// A handshake that authenticates the connection, and has not ended yet, goes on even after a repaired response.
+    /// A handshake that authenticates the connection, and has not ended yet, continues even after a repaired response.
     package var carriesHandshake: Bool {
         get { storedCarriesHandshake }
         set { storedCarriesHandshake = newValue }
@@ -116,7 +116,7 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// No handler except ``tlsHandler`` is between this one and the network.
     private let isNextToSocket: Bool
     private let output: MessageOutput
-    // No access to these two spans a call that may come back to this object.
+    // No access to these two spans a call that may re-enter this object.
     @exclusivity(unchecked) private var outgoing = OutgoingContent()
     /// The fields of the request's head while its content goes out in chunks; they decide which trailers may follow.
     @exclusivity(unchecked) private var chunkedFields: FieldLines?

@@ -11,7 +11,7 @@ import NIOPosix
 /// server that does not answer blocks a thread for seconds.
 ///
 /// One lookup covers both address families, since /etc/hosts and most name servers answer them together, and serves
-/// everybody who asks for the same name meanwhile. The result is cached for ``lifetime``.
+/// all concurrent callers with the same name. The result is cached for ``lifetime``.
 ///
 /// The owner of a name can give it an address of this machine, or change it to one between two lookups (DNS rebinding).
 /// ``PublicResolver`` therefore removes such addresses from the very result that is used for the connection.

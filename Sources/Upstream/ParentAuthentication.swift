@@ -7,7 +7,7 @@ package enum ParentAuthentication {
     /// The proxy has authenticated it to the parent, and nothing else has happened on it that concerns a client: it can
     /// carry any request of the same user.
     case shared
-    /// It serves one client only, for good: something behind the parent may know it as that client, or the parent no
+    /// It serves only one client from now on: something behind the parent may know it as that client, or the parent no
     /// longer accepts it.
     case personal
 }

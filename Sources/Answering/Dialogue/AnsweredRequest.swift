@@ -3,8 +3,7 @@
 import CountersignChallenges
 import CountersignSitePolicy
 
-/// A request as its driver knows it, for the ``AnswerDialogue`` about its challenges. No call comes back to the
-/// dialogue.
+/// A driver's request, for the ``AnswerDialogue`` about its challenges. No call may re-enter the dialogue.
 package protocol AnsweredRequest: AnyObject, RequestDescription {
     var answerServices: AnswerServices { get }
     var policy: Policy { get }

@@ -3,8 +3,9 @@
 import CountersignChallenges
 import Synchronization
 
-/// Something that a dialogue waits for. The driver starts it, and hands it back with its result when that is there:
-/// ``AnswerDialogue/resumed(_:with:for:)``. A result that comes when the dialogue waits for something else is ignored.
+/// Something that a dialogue waits for. The driver starts it, and hands it back with its result:
+/// ``AnswerDialogue/resumed(_:with:for:)``. A result that arrives while the dialogue waits for something else is
+/// ignored.
 package struct Later: Sendable {
     package enum Kind: Equatable, Sendable {
         /// Another request's attempt with the same credential.
@@ -46,7 +47,7 @@ package struct Later: Sendable {
         self.work = work
     }
 
-    /// Whether the time that it takes does not count as the server's: a person or a provider takes it.
+    /// Whether its duration is due to a person or a provider, and does not count as the server's.
     package var isOthersTime: Bool {
         switch kind {
         case .renewal, .question: true

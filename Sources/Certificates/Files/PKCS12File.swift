@@ -118,8 +118,8 @@ enum PKCS12Cost {
         }
     }
 
-    /// Where the content of the value at `position` starts and ends; nil if it is of another type, or longer than 255
-    /// bytes.
+    /// The start and the end of the content of the value at `position`; nil if it is of another type, or longer than
+    /// 255 bytes.
     private static func header(in bytes: [UInt8], at position: Int, of tag: UInt8) -> (start: Int, end: Int)? {
         guard position + 2 < bytes.count, bytes[position] == tag else { return nil }
         let isLong = bytes[position + 1] == 0x81

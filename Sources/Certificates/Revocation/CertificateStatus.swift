@@ -15,7 +15,7 @@ package struct CertificateStatus: Equatable, Sendable {
     }
 
     package let finding: Finding
-    /// Where the finding comes from; nil if it is unknown.
+    /// The source of the finding; nil if it is unknown.
     package let source: ServerTrust.RevocationSource?
     /// The first and the last second at which the status counts; since 1970.
     package let validity: ClosedRange<Int64>

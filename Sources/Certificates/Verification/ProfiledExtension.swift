@@ -73,7 +73,7 @@ struct ProfiledExtension {
         }
     }
 
-    /// Whether the value is of the extension's type, with nothing after it.
+    /// Whether the value is of the extension's type, without trailing bytes.
     private func isReadable(_ found: OpaquePointer) -> Bool {
         guard let value = X509_EXTENSION_get_data(found), let method = X509V3_EXT_get(found),
             let type = method.pointee.it

@@ -8,9 +8,9 @@ import Synchronization
 /// Gets the headers of navigation requests from the identity broker. One without a nonce is used for a minute, for all
 /// pages; one for a nonce is for one URL and used once. Requests that want the same share one call.
 ///
-/// A page waits a few seconds, and its request goes on without the header then. The call goes on: if it succeeds, the
+/// A page waits a few seconds; then its request continues without the header. The call continues: if it succeeds, the
 /// next page gets the header. Until then, and for a while after any failure, no page waits, so that a broker that hangs
-/// holds up one page only. A failure leaves the header that is there.
+/// delays only one page. A failure leaves an existing header in place.
 package final class BrokerCookieKeeper: Sendable {
     private typealias Account = BrokerCookies.Account
     private typealias Outcome = BrokerCookies.Outcome

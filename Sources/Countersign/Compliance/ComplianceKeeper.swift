@@ -36,7 +36,7 @@ final class ComplianceKeeper: Sendable {
         /// The time of the first question after the deadline that was not answered with a confirmation, in seconds
         /// since 1970.
         var failingSince: Int64?
-        /// The log says that the time is nearly over.
+        /// The log has announced the approaching deadline.
         var hasWarned = false
     }
 

@@ -29,7 +29,7 @@ package struct KerberosEnvironment: Equatable, Sendable, Codable {
         Self.names.filter { variables[$0] != other.variables[$0] }
     }
 
-    /// Whether a list of paths, or a cache or keytab `TYPE:NAME`, means the same in every folder.
+    /// Whether a list of paths, or a cache or keytab `TYPE:NAME`, has the same meaning in every folder.
     private static func isAbsolute(_ value: String) -> Bool {
         let parts = value.split(separator: ":", omittingEmptySubsequences: false)
         guard let first = parts.first else { return true }

@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 extension VaultOperations {
-    /// Waits until no token of the sign-in is being renewed, and keeps others from it.
+    /// Waits until no token of the sign-in is being renewed, and prevents further renewals.
     func renewalLock(
         _ name: String, _ dialogue: OperationDialogue, patience: Duration
     ) throws -> RenewalLock {

@@ -3,7 +3,7 @@
 package import CountersignCryptography
 import FoundationEssentials
 
-/// A running server of a home that performs operations on its open vault, as a command sees it.
+/// A running server of a home that performs operations on its open vault: the command's end.
 package struct VaultServer: Sendable {
     private let home: Home
     private let offered: Set<String>
@@ -47,7 +47,7 @@ package struct VaultServer: Sendable {
         declined: (String) -> Void = { _ in }
     ) throws -> Operation.Result? {
         guard let connection = try ControlSocket.connectIfRunning(to: home) else { return nil }
-        // A server that refuses the connection says why before it has read the request.
+        // A server that refuses the connection sends the reason before it has read the request.
         _ = connection.send(.perform(operation), secret)
         var hasPage = true
         let check = {

@@ -31,7 +31,7 @@ package struct ProfilePlan: Sendable {
     package enum Step: Sendable {
         /// Nil for `file` if it is an anchor already, in `place`.
         case anchor(Certificate, file: String?, place: String)
-        /// Nil for `key` if it is there already.
+        /// Nil for `key` if it exists already.
         case identity(name: String, chain: [Certificate], key: PrivateKey?)
         case enrollment(ESTEndpoint, name: String, anchors: [Certificate], verifiesServer: Bool)
         /// It would have an effect, but cannot be installed.

@@ -44,7 +44,7 @@ package struct ReadProfile: Sendable {
 
     private static let encrypted = "if the profile is encrypted, ask for one that is only signed"
 
-    /// Whether everybody who has signed is trusted here.
+    /// Whether all signers are trusted here.
     package var isTrusted: Bool { !signers.isEmpty && signers.allSatisfy { $0.reason == nil } }
 }
 

@@ -248,7 +248,7 @@ package final class ControlSocket: Sendable {
         _ request: ControlRequest, secret: Secret? = nil, of home: Home
     ) throws -> ControlReply {
         let connection = try connect(to: home)
-        // A server that refuses the connection says why before it has read the request.
+        // A server that refuses the connection sends the reason before it has read the request.
         _ = connection.send(request, secret)
         var limit = Self.lockSeconds
         if case .status = request { limit = LocalSocket.timeoutSeconds }

@@ -55,7 +55,7 @@ package final class PolicyKeeper: Sendable {
         try restart()
     }
 
-    /// How the process is replaced; it goes on meanwhile. `restart` throws if that is not possible.
+    /// How to replace the process, which continues meanwhile. `restart` throws if that is not possible.
     package func setRestarter(_ restart: @escaping @Sendable () throws(CountersignError) -> Void) {
         restarter.withLock { $0 = restart }
     }

@@ -77,7 +77,7 @@ struct ScopeRequest: Sendable {
         return record
     }
 
-    /// Throws unless the tokens are of the same person and can do no less than those before. The tokens of the same
+    /// Throws unless the tokens are for the same person and have at least the previous scopes. The tokens of the same
     /// person are not revoked: some providers end the whole sign-in with one of its tokens.
     private func check(
         _ result: SignInResult, _ scopes: [String], _ record: SignInRecord, _ profile: SignInProfile,

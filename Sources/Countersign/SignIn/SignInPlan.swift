@@ -13,7 +13,7 @@ package struct SignInPlan: Sendable {
     package let source: String
     /// The name of the sign-in and of its access token.
     package let name: String
-    /// Whether the sign-in goes on with the valid certificate of the one that it replaces.
+    /// Whether the sign-in keeps the valid certificate of the one that it replaces.
     package var keepsCertificate = false
     /// Whether the person, or the program, chose the name.
     private let isNameChosen: Bool

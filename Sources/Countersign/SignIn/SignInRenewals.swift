@@ -35,7 +35,7 @@ package final class SignInRenewals: Sendable {
     private let delay: Double
     let state = Mutex(State())
 
-    /// How long a request waits. The renewal goes on after that.
+    /// How long a request waits. The renewal continues after that.
     private static let requestPatience = Duration.seconds(20)
     /// How long a renewal waits for that of another process.
     private static let lockPatience = Duration.seconds(60)

@@ -149,7 +149,7 @@ struct OriginalFiles {
     }
 
     private static func discard(in store: OpenFolder) {
-        // Without its state, the rest of the folder means nothing, should this be interrupted.
+        // Without its state, the rest of the folder has no effect if this is interrupted.
         store.folder(folderName)?.remove(stateName)
         store.removeAll(folderName)
     }

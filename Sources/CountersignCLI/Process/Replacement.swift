@@ -72,7 +72,8 @@ final class Replacement: Sendable {
         guard isFirst else { throw CountersignError(.refused, "it is being replaced already") }
     }
 
-    /// Starts the new process, waits until it is ready, and leaves the clients to it. This one goes on if it fails.
+    /// Starts the new process, waits until it is ready, and leaves the clients to it. If that fails, this process
+    /// continues.
     func run(_ runtime: ProxyRuntime) async -> Outcome {
         let started = await withCheckedContinuation { continuation in
             DispatchQueue(label: "countersign.replacement").async { [self] in

@@ -73,7 +73,7 @@ package final class WindowProxy: Sendable {
         return String(cString: path)
     }
 
-    /// The proxy on `address` as the window gets it.
+    /// The window's settings for the proxy on `address`.
     package static func door(
         _ address: String, _ token: Secret, _ bundle: String, _ device: DeviceProof? = nil
     ) -> EmbeddedAgent.Door {

@@ -89,7 +89,7 @@ package enum PreferredLanguages {
     private static let maximum = 8
 
     /// The value of `Accept-Language` (RFC 9110 §12.5.4). `LANGUAGE` is a list; else the locale of messages counts, by
-    /// POSIX's order of `LC_ALL`, `LC_MESSAGES` and `LANG`. English comes last, and alone if nothing is said.
+    /// POSIX's order of `LC_ALL`, `LC_MESSAGES` and `LANG`. English comes last, and alone without a locale.
     package static func field(in environment: [String: String]) -> String {
         let locale =
             ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""

@@ -253,7 +253,7 @@ struct PropertyListReader {
         try skip(after: "-->", "a comment does not end")
     }
 
-    /// Moves behind the next `text`.
+    /// Moves past the next `text`.
     private mutating func skip(after text: StaticString, _ otherwise: String) throws(DeviceManagementError) {
         var next = position
         while next < bytes.count {

@@ -39,7 +39,7 @@ package enum BrowserHandoff: Equatable, Sendable {
     ) throws(DeviceManagementError) -> AuthenticationSessionRequest {
         let url = try rules.page(text, prefix + "url", on: rules.handoffOrigins)
         let scheme = headers[prefix + "redirect-scheme"] ?? SpecialURL.Scheme.msauth.rawValue
-        // The callback comes back into the view, so it must be one that the view understands.
+        // The callback is loaded in the view, so it must be one that the view understands.
         guard
             scheme.lowercased() == SpecialURL.Scheme.msauth.rawValue
                 || rules.redirect.kind == .customScheme && rules.redirect.text.prefix(while: { $0 != ":" }) == scheme

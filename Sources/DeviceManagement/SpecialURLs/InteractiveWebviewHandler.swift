@@ -25,8 +25,8 @@ package protocol InteractiveWebviewHandler: Sendable {
     /// Hands the sign-in over to the broker.
     func retryInBroker(for url: SpecialURL, _ state: InteractiveWebviewState) async throws
 
-    /// Whether the view goes on without the broker, which has failed with `error` and is not tried again. Otherwise the
-    /// sign-in fails.
+    /// Whether the view continues without the broker, which has failed with `error` and is not tried again. Otherwise
+    /// the sign-in fails.
     func continuesInView(after error: any Error) -> Bool
 
     /// The web view's action for `url`. Synchronous: the page waits.

@@ -17,7 +17,7 @@ package struct InteractiveWebviewState: Equatable, Sendable {
     package var responder: Origin?
     /// The identifier that device management has given to this device in this session.
     package var deviceIdentifier: String?
-    /// Whether the broker goes on with the sign-in.
+    /// Whether the broker continues the sign-in.
     package var isTransferredToBroker = false
     /// Why the broker has not gone on with the sign-in.
     package var brokerFailure: DeviceManagementError?

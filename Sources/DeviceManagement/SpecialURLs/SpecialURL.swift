@@ -86,7 +86,7 @@ package struct SpecialURL: Equatable, Sendable {
         self.repeated = repeated
     }
 
-    /// The value of a parameter that is there once and not empty. Throws `malformed` if it is there more than once.
+    /// The value of a parameter that occurs once and is not empty. Throws `malformed` if it occurs more than once.
     package func parameter(_ name: String) throws(DeviceManagementError) -> String? {
         guard !repeated.contains(name) else {
             throw DeviceManagementError(.malformed, "the page's \(subject) URL has more than one \(name)")
@@ -102,7 +102,7 @@ package struct SpecialURL: Equatable, Sendable {
         return value
     }
 
-    /// All parameters but those with these names. Throws `malformed` if one is there more than once.
+    /// All parameters but those with these names. Throws `malformed` if one occurs more than once.
     func parameters(without names: Set<String>) throws(DeviceManagementError) -> [(name: String, value: String)] {
         guard repeated.isEmpty else {
             throw DeviceManagementError(

@@ -57,7 +57,7 @@ extension ClientConnection {
         hasOnlyShakenHands = false
         let origin = site.origin
         let shared = services.shared
-        // The report is in time for the last lines of `exec`, which come when all searches have ended.
+        // The report is in time for the last lines of `exec`, which are printed when all searches have ended.
         _ = shared.lookups.run(on: services.loop) {
             let found = program.find()
             shared.tellDistrust(

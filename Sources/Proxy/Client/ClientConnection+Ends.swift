@@ -96,14 +96,14 @@ extension ClientConnection {
         case .firstBytes: leaveFirstBytes("the proxy stops")
         case .clientHello: close()
         case .clientHandshake:
-            // The client may have left, and its alert, which says why, may not have been read yet.
+            // The client may have left, and its alert with the reason may not have been read yet.
             let connection = NIOLoopBound(self, eventLoop: services.loop)
             services.loop.scheduleTask(in: Self.handshakeDrain) { connection.value.endHandshake() }
         default: break
         }
     }
 
-    /// How long a TLS handshake may go on when the proxy stops.
+    /// How long a TLS handshake may continue when the proxy stops.
     private static let handshakeDrain = TimeAmount.milliseconds(200)
 
     private func endHandshake() {

@@ -80,7 +80,7 @@ package final class ProxyListener: Sendable {
         sockets.withLockedValue { $0.map { ($0.descriptor, $0.address != nil || $0.ownPath != nil) } }
     }
 
-    /// Another process has the sockets now: accepts no more clients, and serves those that are there. ``stop()`` waits
+    /// Another process has the sockets now: accepts no more clients, and serves the connected ones. ``stop()`` waits
     /// for them.
     package func handOver() async {
         await setAccepting(false)

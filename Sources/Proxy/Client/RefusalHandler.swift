@@ -5,7 +5,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
-/// Tells a client of another user that it is not served: waits for the first bytes of its request, sends a 403, and
+/// Informs a client of another user that it is not served: waits for the first bytes of its request, sends a 403, and
 /// closes. Nothing of the request is interpreted.
 ///
 /// Closing the connection without a response would look like a network fault. Clients show the status of a response to

@@ -193,7 +193,7 @@ final class Route {
         (space?.preparedExchanges ?? preparedExchanges).exchange(hasBody: hasBody)
     }
 
-    /// The credential for the first challenge that comes: that of the site's line, or the one supplied to replace it.
+    /// The credential for the first challenge: that of the site's line, or the one supplied to replace it.
     var credentialDecision: CredentialDecision {
         guard let rule else { return .performDefaultHandling(reason: .unlisted) }
         let disposition = policy.credentialDecision(for: rule, at: challenger?.site ?? origin)

@@ -10,7 +10,7 @@ final class Dialogue {
     var since: UInt64?
     /// The identity broker's response for this request; nil without a question to it.
     var brokerCookie: BrokerCookies.Outcome?
-    /// Whether the identity broker has got a question.
+    /// Whether the identity broker was queried.
     var asksBroker = false
     /// The cookies of responses that the client did not get.
     var hiddenCookies: HiddenCookies?

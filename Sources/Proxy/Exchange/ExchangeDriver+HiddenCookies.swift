@@ -24,7 +24,7 @@ extension ExchangeDriver {
     }
 
     /// A request whose challenge is answered may have the cookies of that challenge. If its browser says that another
-    /// site is behind it, `SameSite` counts.
+    /// site has caused it, `SameSite` counts.
     private var causeOfCookies: CookieCause {
         guard let foreignCause else { return .sameSite }
         return foreignCause.cause.cookies(foreignCause.verdict) ?? .crossSite(isSafeNavigation: false)

@@ -270,7 +270,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         guard let connection = acquisition.release() else { return }
         if let repair = connection.repair {
             record.repaired(repair)
-            // The client's own handshake goes on with its next request.
+            // The client's own handshake continues with its next request.
             connection.carriesHandshake = clientBindsConnection && record.status == 401
         }
         // Without the certificate, the origin may refuse requests that it permits to others.

@@ -105,9 +105,9 @@ extension ExchangeDriver {
         return true
     }
 
-    // A send may come back before it returns: the network takes no more, takes more again, or is gone. The nested call
-    // finds the state that follows the send, because that is changed before. After the send, the exchange may be on
-    // another connection, or over.
+    // A send may re-enter this object before it returns: the network accepts no more, accepts more again, or is gone.
+    // The nested call finds the state that follows the send, because that is changed before. After the send, the
+    // exchange may be on another connection, or over.
 
     /// Sends the content received so far.
     func sendContent(to stream: any OriginStream) {
@@ -139,7 +139,8 @@ extension ExchangeDriver {
         pace()
     }
 
-    /// Sends the next record if the origin takes it, or the content after the last one. Meanwhile the client is paused.
+    /// Sends the next record if the origin accepts it, or the content after the last one. Meanwhile the client is
+    /// paused.
     func sendSpooledContent() {
         guard body.isReplaying, takesContent, let stream, let upload, let spool = body.spool, !upload.isReading,
             stream.isWritable

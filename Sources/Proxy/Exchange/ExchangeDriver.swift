@@ -55,7 +55,7 @@ final class ExchangeDriver {
 
     // The conversation with the origin.
 
-    /// No call of the dialogue comes back to it through the driver, so the exclusivity checks at run time are disabled:
+    /// No call of the dialogue re-enters it through the driver, so the exclusivity checks at run time are disabled:
     /// three accesses per request, at 65 instructions each.
     @exclusivity(unchecked) var answers: AnswerDialogue
     /// The initial state of the machine of ``answers``, and its first action.
@@ -314,8 +314,8 @@ final class ExchangeDriver {
         acquire(step)
     }
 
-    /// Squid does not go on with a connection on which it has refused a request with content, although it keeps the
-    /// connection open.
+    /// Squid does not continue to use a connection on which it has refused a request with content, although it keeps
+    /// the connection open.
     private var parentHasRefusedContent: Bool {
         guard route.challenger != nil, head.hasBody, case .transmit(_, isOpening: false)? = lastStep else {
             return false

@@ -32,7 +32,7 @@ struct OwnResponse {
         ).serialized()
     }
 
-    /// The request comes back to a proxy that has forwarded it (RFC 5842 §7.2, RFC 9209 §2.3.24).
+    /// The request returns to a proxy that has forwarded it (RFC 5842 §7.2, RFC 9209 §2.3.24).
     static func loop(_ detail: String) -> OwnResponse {
         OwnResponse(status: 508, detail: detail, proxyError: "proxy_loop_detected")
     }

@@ -6,8 +6,8 @@ import NIOCore
 /// The request's content between the client and the origin: buffered so that it can be sent again, and held back while
 /// the origin is slow.
 ///
-/// It only decides; the driver sends. A call that sends may change writability and come back to the driver, which must
-/// not find this value in the middle of a mutation (exclusivity).
+/// It only decides; the driver sends. A call that sends may change writability and re-enter the driver, which must not
+/// find this value in the middle of a mutation (exclusivity).
 struct RequestBodyRelay {
     private var replay: ReplayBuffer
     /// The next piece of the content in memory to send.

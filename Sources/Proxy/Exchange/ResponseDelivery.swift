@@ -7,8 +7,8 @@ import CountersignHTTP1
 import CountersignParents
 import CountersignUpstream
 
-/// The origin's responses on their way to the client: the one that waits for a decision, and how it is changed when it
-/// goes on.
+/// The origin's responses on their way to the client: the one that waits for a decision, and its changes when it is
+/// forwarded.
 struct ResponseDelivery {
     private static let interimLimit = 32
 

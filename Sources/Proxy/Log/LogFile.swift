@@ -10,8 +10,8 @@ import Synchronization
 /// A line that was written in part is completed before the next one. Lines that cannot be written are counted; once
 /// there is space, a line `{"time":…,"lost":N}` takes their place. The gap is also reported to the user.
 ///
-/// If the log is required, requests are refused while it cannot be written. Lines of requests that are in progress by
-/// then go into space that was reserved for them, if the file system can reserve space.
+/// If the log is required, requests are refused while it cannot be written. Lines of requests that are then in progress
+/// are written to space that was reserved for them, if the file system can reserve space.
 final class LogFile: Sendable {
     /// The space reserved for a required log.
     private static let reserveBytes = 32 * 1024

@@ -9,8 +9,8 @@ import NIOCore
 
 /// The user name and password of a listed SOCKS parent on one connection, and the breaker's permission to send them.
 ///
-/// The permission is requested when the connection is there, and ends with the tunnel at the latest. A connection waits
-/// while another one tries the credential.
+/// The permission is requested when the connection is established, and ends with the tunnel at the latest. A connection
+/// waits while another one tries the credential.
 final class SOCKSExchange: SOCKSAnswering {
     private let parent: ParentProxy
     private let services: LoopServices

@@ -75,8 +75,8 @@ extension ExchangeDriver {
         return response
     }
 
-    /// Whether a page of another origin must not read a response: a credential of ours is behind it, and the response
-    /// does not permit this page to read responses to requests with credentials.
+    /// Whether a page of another origin must not read a response: it was obtained with a credential of ours, and does
+    /// not permit this page to read responses to requests with credentials.
     func hides(_ response: BufferedResponse) -> Bool {
         guard let foreignCause, let reader = foreignCause.reader else { return false }
         guard

@@ -5,8 +5,8 @@ import CountersignHTTP1
 import NIOCore
 import CountersignUpstream
 
-/// A CONNECT that has got its 200 before the tunnel's protocol is known, because there is an http line for its host and
-/// port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
+/// A CONNECT that has received its 200 before the tunnel's protocol is known, because there is an http line for its
+/// host and port. Clients send requests without TLS in a tunnel, too: browsers those of WebSockets, some libraries all.
 ///
 /// The client's first bytes decide (``TunnelStart``). Requests are handled as if they had been sent to the proxy's own
 /// port. TLS is handled as in any CONNECT. Other protocols get a blind tunnel, and so do clients that are silent,
@@ -45,7 +45,7 @@ final class AcceptedConnect {
         }
     }
 
-    /// Nothing more comes from the client.
+    /// The client sends nothing more.
     func inputEnded() { isSilent = true }
 
     /// The tunnel's protocol is known.

@@ -31,7 +31,7 @@ final class ConnectSetup {
     private var opening: ConnectionAttempt?
     private var identityRetry = IdentityRetry()
     private let terms: ConnectionTerms
-    /// The client has got its 200.
+    /// The client has received its 200.
     private let isAccepted: Bool
     /// False if the tunnel carries something else than TLS.
     private var mayBeTLS = true

@@ -201,7 +201,7 @@ private final class Visit: Sendable {
         }
     }
 
-    /// Closes the window, unless it is closing already: after an accepted redirect its cookies are still to come.
+    /// Closes the window, unless it is closing already: after an accepted redirect, its cookies have yet to arrive.
     func cancel() { end(with: .cancel) }
 
     /// Also ends a question at once: the person can no longer answer it, and may be typing with the echo off.
@@ -218,7 +218,7 @@ private final class Visit: Sendable {
         view.kill(after: closingLimit)
     }
 
-    /// Nil if the window goes on.
+    /// Nil if the window continues.
     private func handle(_ event: WebViewEvent, _ opening: WebViewOpening) -> Result? {
         switch event {
         case .ready(WebViewEvent.protocolVersion): view.send(.open(opening))

@@ -5,7 +5,7 @@ import Synchronization
 /// Puts the messages of a window's pages to the person, one after the other.
 final class PageDialogue: Sendable {
     private struct State {
-        /// Each waits for the one before.
+        /// Each waits for the previous one.
         var questions: [Task<Void, Never>] = []
         var hasEnded = false
     }
@@ -15,7 +15,7 @@ final class PageDialogue: Sendable {
 
     private let state = Mutex(State())
 
-    /// Runs `question` after those before it; never, if the dialogue has ended. Returns false if there were too many.
+    /// Runs `question` after the previous ones; never, if the dialogue has ended. Returns false if there were too many.
     func ask(_ question: @escaping @Sendable () async -> Void) -> Bool {
         state.withLock { state in
             guard !state.hasEnded else { return true }

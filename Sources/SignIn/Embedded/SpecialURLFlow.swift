@@ -105,7 +105,7 @@ final class SpecialURLFlow: Sendable {
             counts.urls += 1
             return counts.urls
         }
-        // Now, because the window may get other responses before the URL's turn comes.
+        // Now, because the window may get other responses before the URL is handled.
         let cause = responses.withLock { $0.cause(of: url) }
         if count <= Self.maximumURLs + 1 { add(.special(SpecialPage(url: url, number: count, cause: cause))) }
     }
@@ -170,7 +170,7 @@ final class SpecialURLFlow: Sendable {
         decideNext(view)
     }
 
-    /// Begins the decision about the next special URL, unless there is one in progress. Its action comes as a report.
+    /// Begins the decision about the next special URL, unless there is one in progress. Its action arrives as a report.
     private func decideNext(_ view: View) {
         let isTooMuch = decisions.withLock { decisions in
             guard decisions.task == nil, !decisions.waiting.isEmpty, !isOver.withLock({ $0 }) else { return false }
@@ -339,7 +339,7 @@ final class SpecialURLFlow: Sendable {
 }
 
 extension RedirectURI {
-    /// Those by which a page asks for another browser, comes back from it, or asks for a registration of the device.
+    /// Those by which a page asks for another browser, returns from it, or asks for a registration of the device.
     var specialURIs: [String] {
         let registration = appending(segment: "msauth")
         let all = [

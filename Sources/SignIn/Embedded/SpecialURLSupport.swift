@@ -30,8 +30,8 @@ package struct SpecialURLSupport: Sendable {
     package var openDoors: (@Sendable ([Origin], ResponseFeed) async throws -> Doors)?
     /// Installs configuration profiles; nil if this program cannot.
     package var installer: (any ProfileInstalling)?
-    /// Lets the identity broker of the machine go on with the sign-in; nil without one. After an error the window goes
-    /// on, unless the person has cancelled.
+    /// Lets the identity broker of the machine continue the sign-in; nil without one. After an error the window
+    /// continues, unless the person has cancelled.
     package var broker: (@Sendable () async throws -> Void)?
     /// Asks the person whether a page may hand this URL to another program; nil without a person to ask, so that none
     /// may. Ends when its task is cancelled.

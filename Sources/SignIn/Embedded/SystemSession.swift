@@ -125,7 +125,7 @@ struct SystemSession: Sendable {
                     let isInstalled = await profiles.isInstalled()
                     if let failure = profiles.failure { throw failure }
                     if let callback { return callback }
-                    // The person is done when the profile is installed, whether or not the page goes on.
+                    // The person has finished when the profile is installed, whether or not the page continues.
                     if isInstalled, reason == .window || reason == .page { return Self.installed }
                     throw Self.error(for: reason, page.limit)
                 case .failed(_, let sentence, let remedy):

@@ -12,7 +12,7 @@ enum WebViewCommand: Equatable, Sendable {
     case answerMessage(id: Int64, answer: String)
     /// Loads another page. The fields go with the first request, to its origin only.
     case load(url: String, headers: [AdditionalHeader])
-    /// Asks for the session's cookies, which come as `session`.
+    /// Asks for the session's cookies, which arrive as `session`.
     case reportSession
     /// Stores cookies. An expired one removes the stored one.
     case addCookies([WebViewCookie])

@@ -14,7 +14,7 @@ enum WebViewEvent: Equatable, Sendable {
     case navigationRefused(url: String, why: Refusal)
     /// The selected cookies, after a load that changed them and at the end.
     case cookies([WebViewCookie])
-    /// The cookies of the window's session, and how many there are besides.
+    /// The cookies of the window's session, and the number of omitted ones.
     case session([WebViewCookie], omitted: Int64)
     /// `body` is JSON text.
     case pageMessage(id: Int64, origin: String, body: String)

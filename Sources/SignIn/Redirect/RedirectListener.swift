@@ -104,7 +104,7 @@ package final class RedirectListener: Sendable {
             defer { state.hasStarted = true }
             return !state.hasStarted
         }
-        // By the program; connections come to the loop.
+        // By the program; connections arrive at the loop.
         precondition(isFirst, "a listener waits for one response")
         DispatchQueue(label: "countersign.redirect").async { [self] in
             var loop = RedirectLoop(sockets, address, admission, wake: wake.waiting, judge: judge)

@@ -116,7 +116,7 @@ package struct PendingEnrollment: Equatable, Sendable {
     /// §4.2.3); otherwise empty.
     package var request: [UInt8] = []
 
-    /// How to reach the key if it stays in a token; its leaf means nothing.
+    /// How to reach the key if it stays in a token; its leaf has no meaning.
     package private(set) var token: TokenKey?
 
     /// In place of a key that stays in a token: one zero byte, which no PKCS#8 is.

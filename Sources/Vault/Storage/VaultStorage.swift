@@ -170,7 +170,7 @@ package struct VaultStatus: Equatable, Sendable {
     /// The kind of key that opens it.
     package let key: VaultKey
     package let sizeBytes: Int
-    /// Where its key is stored, whether it is there or not.
+    /// Where its key is stored, whether it exists or not.
     package let keyLocation: String
     package let hasKey: Bool
     /// Whether the version before the last change is stored.

@@ -5,7 +5,7 @@ import CountersignChallenges
 import Synchronization
 
 /// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
-/// when the exchange ends without an outcome, or has had none for too long. A later outcome is still recorded.
+/// when the exchange ends without an outcome, or takes too long to have one. A later outcome is still recorded.
 package final class BreakerPermit: Sendable {
     private struct Claim {
         var key: Breaker.Key

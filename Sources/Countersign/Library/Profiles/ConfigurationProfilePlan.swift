@@ -10,7 +10,7 @@ public struct ConfigurationProfilePlan: Sendable {
         public enum Kind: Hashable, Sendable {
             /// A CA certificate is trusted for all listed sites, or is trusted already.
             case anchor
-            /// A client certificate with its key is stored, or is there already.
+            /// A client certificate with its key is stored, or exists already.
             case identity
             /// A client certificate is requested from an EST service.
             case enrollment
@@ -42,7 +42,7 @@ public struct ConfigurationProfilePlan: Sendable {
     /// The signers of the profile, one sentence each; one sentence if it is unsigned.
     public var signatures: [String] { plan.read.signatures }
 
-    /// Whether the profile is signed, and everybody who has signed it is trusted here.
+    /// Whether the profile is signed, and all signers are trusted here.
     public var isTrusted: Bool { plan.read.isTrusted }
 
     /// In the order of the profile.

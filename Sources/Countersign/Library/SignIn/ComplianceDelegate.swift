@@ -39,7 +39,8 @@ public struct ComplianceWipe: Sendable, Hashable {
     public let signIn: String
     /// The part of the `homeAccountId` before the dot, or the name of the sign-in if that is not known.
     public let accountID: String
-    /// After how many days without a confirmation the organisation's profile wants it; nil if the delegate does.
+    /// The number of days without a confirmation after which the organisation's profile wants it; nil if the delegate
+    /// does.
     public let days: Int?
     /// Why it is not complete; nil before the wipe, and when it is complete. The remains answer nothing, and are
     /// removed later.

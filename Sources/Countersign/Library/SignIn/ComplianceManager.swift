@@ -75,8 +75,8 @@ public final class ComplianceManager: Sendable {
     ///
     /// Throws ``ChallengeError``: `signInMissing` if there is no sign-in of that account whose profile names a
     /// compliance service, `userAgentFailed`, and the codes of the home and the vault. Throws `CancellationError` at
-    /// once if the task is cancelled. The remediation goes on as long as another call waits for its result; otherwise
-    /// its page is closed, and the delegate does not hear of it.
+    /// once if the task is cancelled. The remediation continues as long as another call waits for its result; otherwise
+    /// its page is closed, and the delegate is not notified.
     public func remediate(
         accountID: String, silent: Bool, with agent: SignInAgent = .automatic
     ) async throws -> ComplianceResult {

@@ -28,14 +28,14 @@ public protocol InteractiveWebviewHandler: Sendable {
     /// and the default.
     func continuesWithoutBrokerRefreshToken(after error: any Error, proposed: Bool) -> Bool
 
-    /// Whether the broker is to go on with the sign-in, so that the window closes. `proposed` is whether there is a
-    /// broker and the device is enrolled, and the default.
+    /// Whether the broker continues the sign-in, so that the window closes. `proposed` is whether there is a broker and
+    /// the device is enrolled, and the default.
     func shouldRetryInBroker(for url: String, _ state: InteractiveWebviewState, proposed: Bool) -> Bool
 
-    /// Lets the broker go on with the sign-in, and returns when it has the tokens. The window closes then. `proposed`
+    /// Lets the broker continue the sign-in, and returns when it has the tokens. The window closes then. `proposed`
     /// asks the broker of the machine, and is the default; it throws on a machine without a broker. If your program
-    /// does not call it, the sign-in ends with the code `signInCancelled`, because it goes on elsewhere. After an error
-    /// the sign-in is repeated in the window, once; a cancellation ends it.
+    /// does not call it, the sign-in ends with the code `signInCancelled`, because it continues elsewhere. After an
+    /// error the sign-in is repeated in the window, once; a cancellation ends it.
     func retryInBroker(
         for url: String, _ state: InteractiveWebviewState, proposed: @Sendable () async throws -> Void
     ) async throws
