@@ -44,7 +44,11 @@ struct FramingRepair {
         }
         if !codings.isEmpty { clean.appendLineEnd() }
         if let length {
-            if !isChunked { clean += "Content-Length: \(length)\r\n".utf8 }
+            if !isChunked {
+                clean += "Content-Length: ".utf8
+                clean.append(head, length)
+                clean.appendLineEnd()
+            }
         } else {
             for value in lengths {
                 clean += "Content-Length:".utf8
@@ -87,18 +91,21 @@ struct FramingRepair {
         return false
     }
 
-    /// The only length; nil without one, if two differ, or if one is not a number below 2^63.
-    private func length(_ head: RawSpan) -> UInt64? {
-        var length: UInt64?
+    /// The digits of the only length; nil without one, if two differ, or if one is not a number below 2^63.
+    private func length(_ head: RawSpan) -> Range<Int>? {
+        var found: (number: UInt64, digits: Range<Int>)?
         var isValid = true
         for value in lengths {
             forEachElement(head, value) { element in
-                let number = FramingFields.decimal(head, withoutZeros(head, element))
-                isValid = isValid && number != nil && (length == nil || length == number)
-                length = number
+                let digits = withoutZeros(head, element)
+                guard let number = FramingFields.decimal(head, digits), number == found?.number ?? number else {
+                    isValid = false
+                    return
+                }
+                found = (number, digits)
             }
         }
-        return isValid ? length : nil
+        return isValid ? found?.digits : nil
     }
 
     /// `digits` without leading zeros, but with the last one.
