@@ -226,6 +226,13 @@ package struct HomeFile: Sendable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
+    /// The path with symbolic links resolved, or nil if it does not exist.
+    static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
     /// Creates the folder and any missing folders above it.
     static func makeFolder(_ path: String, mode: mode_t) throws(CountersignError) {
         guard mkdir(path, mode) != 0, errno != EEXIST else { return }

@@ -22,7 +22,7 @@ struct LinkWay {
 
     /// Nil if the link leads nowhere.
     init?(from link: String) {
-        guard var current = StoreLayout.resolved(HomeFile.folder(of: link)), let first = Self.destination(of: link)
+        guard var current = HomeFile.resolved(HomeFile.folder(of: link)), let first = Self.destination(of: link)
         else { return nil }
         var rest = first
         var (folders, links): ([String], [Link]) = ([], [])

@@ -33,7 +33,7 @@ struct WriteProtection {
         self.user = user
         owners = [user, 0] + (user == 0 ? [sudoUser].compactMap(\.self) : [])
         self.isPrivateGroup = isPrivateGroup
-        end = StoreLayout.resolved(home.path) ?? home.path
+        end = HomeFile.resolved(home.path) ?? home.path
     }
 
     private static var sudoUser: uid_t? { getenv("SUDO_UID").flatMap { uid_t(String(cString: $0)) } }

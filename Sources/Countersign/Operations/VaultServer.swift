@@ -174,11 +174,6 @@ package struct ServerProxy: Sendable {
     }
 }
 
-/// A running server's reasons for a failed operation.
-package struct ServerRefusal: Error {
-    package let diagnostics: [Diagnostic]
-}
-
 extension CountersignError {
     /// The error of a running server of another version.
     package static var unexpectedAnswer: CountersignError {

@@ -17,6 +17,9 @@ extension VaultContents {
         Set(enrollments.keys).union(pendingEnrollments.keys.filter { pendingPlan(of: $0) != nil }).sorted()
     }
 
+    /// The names of all identities, complete or not.
+    var identityNames: Set<String> { Set(identityKeys.keys).union(tokenKeys.keys).union(plannedNames) }
+
     /// The pending plan of that name. If the identity exists, a plan counts only once a server has received the
     /// request. One of a sign-in counts once the sign-in is stored: before, no other process has a token for it.
     func pendingPlan(of name: String) -> EnrollmentRecord? {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
-import CountersignSitePolicy
+package import CountersignSitePolicy
 import Glibc
 
 /// An error for display to the user: the fault and its remedy. Neither ends in a full stop or contains a secret.
@@ -14,6 +14,10 @@ package struct Diagnostic: Equatable, Sendable, Codable {
         self.hint = hint
     }
 
+    package init(_ remark: SiteRemark) {
+        self.init(remark.message, hint: remark.hint)
+    }
+
     /// The diagnostics for `error`, one for each fault that it describes.
     package static func all(in error: any Error) -> [Diagnostic] {
         switch error {
@@ -23,4 +27,9 @@ package struct Diagnostic: Equatable, Sendable, Codable {
         default: [Diagnostic(String(describing: error))]
         }
     }
+}
+
+/// A running server's reasons for a failed operation.
+package struct ServerRefusal: Error {
+    package let diagnostics: [Diagnostic]
 }

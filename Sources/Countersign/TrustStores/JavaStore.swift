@@ -29,7 +29,7 @@ struct JavaStore: TrustStore {
         homes += StoreLayout.names(in: runtimes).map { "\(runtimes)/\($0)" }
         var stores: [JavaStore] = []
         for home in homes {
-            guard let place = StoreLayout.resolved("\(home)/lib/security/cacerts") else { continue }
+            guard let place = HomeFile.resolved("\(home)/lib/security/cacerts") else { continue }
             let own = "\(home)/bin/keytool"
             let tool = StoreLayout.exists(own) ? own : layout.program("keytool")
             if let index = stores.firstIndex(where: { $0.place == place }) {

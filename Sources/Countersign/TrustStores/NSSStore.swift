@@ -33,7 +33,7 @@ struct NSSStore: TrustStore {
         var stores: [NSSStore] = []
         var places: Set<String> = []
         func look(_ folder: String) {
-            guard let place = StoreLayout.resolved(folder), !places.contains(place) else { return }
+            guard let place = HomeFile.resolved(folder), !places.contains(place) else { return }
             if StoreLayout.exists("\(place)/cert9.db") {
                 stores.append(NSSStore(layout, place, "sql"))
             } else if StoreLayout.exists("\(place)/cert8.db") {

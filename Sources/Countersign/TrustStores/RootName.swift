@@ -43,7 +43,7 @@ struct RootName: Equatable {
     }
 
     private static func homePart(_ home: Home) -> Substring {
-        let path = StoreLayout.resolved(home.path) ?? home.path
+        let path = HomeFile.resolved(home.path) ?? home.path
         return Hex.encode(Digest.sha256.hash(Array(path.utf8))).prefix(homeDigits)
     }
 

@@ -59,7 +59,7 @@ package struct StoreLayout: Sendable {
 
     /// The resolved path of a program, if it belongs to this layout's system.
     func installedProgram(_ name: String) -> String? {
-        program(name).flatMap(Self.resolved).flatMap { root.isEmpty || $0.hasPrefix("\(root)/") ? $0 : nil }
+        program(name).flatMap(HomeFile.resolved).flatMap { root.isEmpty || $0.hasPrefix("\(root)/") ? $0 : nil }
     }
 
     // MARK: Files
@@ -70,13 +70,6 @@ package struct StoreLayout: Sendable {
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
-
-    /// The path with symbolic links resolved, or nil if it does not exist.
-    static func resolved(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
 
     /// The names in a folder, except those that begin with a dot, in byte order. Empty if the folder cannot be read.
     static func names(in folder: String) -> [String] {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CountersignSitePolicy
+import CountersignVault
+
+extension Home {
+    /// Remarks on one line. A vault that needs a passphrase is not opened for them, but `server` may have it open.
+    package func remarks(on rule: SiteRule, server: VaultServer? = nil) throws -> [Diagnostic] {
+        var credentials: Set<String>? = []
+        var identities: Set<String>? = []
+        if try vault.exists() {
+            let opened = try vault.status().key == .file ? vault.open { throw CountersignError(.refused, "") } : nil
+            credentials = opened.map { Set($0.contents.credentialNames) }
+            identities = opened?.contents.identityNames
+        }
+        if let server, server.offers(ListNames.self), let names = try? server.perform(ListNames()) {
+            (credentials, identities) = (names.credentials, names.identities)
+        }
+        return rule.remarks(credentials: credentials, identities: identities).map(Diagnostic.init)
+    }
+}
