@@ -123,12 +123,19 @@ let package = Package(
                 "TLS", "NTLM", "Negotiate", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses",
                 "Cryptography",
             ]),
+        // The home: its files, who may write to them, and the errors that name them.
+        module(
+            "Home",
+            [
+                "Revocation", "Answering", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
+                "Cryptography", "CLinux",
+            ], settings: internalImports),
         module(
             "Countersign",
             [
-                "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate", "Vault",
-                "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies", "Challenges",
-                "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
+                "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate",
+                "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies",
+                "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
@@ -145,9 +152,9 @@ let package = Package(
         module(
             "CountersignNIO",
             [
-                "Countersign", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS", "SignIn",
-                "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
-                "Cryptography",
+                "Countersign", "Home", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS",
+                "SignIn", "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges",
+                "Addresses", "Cryptography",
             ], nio + [logging], settings: internalImports),
         module("CountersignServiceLifecycle", ["CountersignNIO"], [lifecycle], settings: internalImports),
         module(
@@ -172,10 +179,10 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "CountersignNIO", "Countersign", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON", "Demo",
-                    "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy", "Certificates",
-                    "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux", "CCurl", "CQRCode", "Parents",
-                    "Routing", "PAC", "HTTP1",
+                    "CountersignNIO", "Countersign", "Home", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON",
+                    "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy",
+                    "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux", "CCurl", "CQRCode",
+                    "Parents", "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -195,7 +202,7 @@ let package = Package(
         .executableTarget(
             name: "CountersignDelegatingProxy",
             dependencies: dependencies(
-                ["CountersignNIO", "Countersign", "Proxy", "TLS", "Vault", "Certificates"], [logging]),
+                ["CountersignNIO", "Countersign", "Home", "Proxy", "TLS", "Vault", "Certificates"], [logging]),
             path: "Tests/DelegatingProxy"),
         tests("CryptographyTests", ["Cryptography"]),
         tests("AddressesTests", ["Addresses", "SitePolicy"]),
@@ -256,21 +263,21 @@ let package = Package(
             "CountersignTests",
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
-                "CountersignTesting", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
-                "Addresses", "Cryptography",
-                "COpenSSL", "CCurl",
+                "CountersignTesting", "Home", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering",
+                "TLS", "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
+                "Addresses", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [embedded, logging, lifecycle]),
         tests(
             "CommandTests",
             [
-                "CountersignCLI", "Countersign", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Cookies",
+                "CountersignCLI", "Countersign", "Home", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Cookies",
                 "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(
             "EndToEndTests",
             [
-                "TestOrigin", "CountersignCLI", "Countersign", "Proxy", "TLS", "Vault", "Certificates", "Cryptography",
+                "TestOrigin", "CountersignCLI", "Countersign", "Home", "Proxy", "TLS", "Vault", "Certificates",
+                "Cryptography",
             ], [logging]),
     ]
 )

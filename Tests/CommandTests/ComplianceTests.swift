@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
 import Testing
 
 @testable import CountersignCertificates
-@testable import Countersign
 
 /// Replacing a list that needs several issuing certificates, in a process that strace kills at each call that writes,
 /// syncs or renames a file.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
 import Testing
 
 @testable import CountersignCertificates
-@testable import Countersign
 
 @Suite(.waiting) struct InterceptionStoreTests {
     private let folder: TemporaryFolder

@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignCertificates
+import CountersignHome
 import CountersignTestOrigin
 import Foundation
 import Testing

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
-
-@testable import Countersign
 
 /// A sign-in whose profile names an EST service.
 final class SignInCertificateBench: Sendable {

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignTestOrigin
 import Foundation
 import Testing

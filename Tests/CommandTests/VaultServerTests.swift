@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCookies
 import CountersignCryptography
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation

@@ -2,6 +2,7 @@
 
 import CountersignCookies
 import CountersignCryptography
+import CountersignHome
 import CountersignTestOrigin
 import CountersignVault
 import Foundation

@@ -11,6 +11,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignChallenges
 @testable import CountersignAnswering
+@testable import CountersignHome
 
 /// The breaker's records are shared by all processes of a home. Each board here represents a process.
 @Suite(.waiting) struct BreakerFileTests {

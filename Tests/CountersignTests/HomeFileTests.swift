@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHome
 import CountersignTestOrigin
 import Foundation
 import Testing
-
-@testable import Countersign
 
 @Suite(.waiting) struct HomeFileTests {
     private static func with(_ bytes: [UInt8], _ body: (HomeFile) throws -> Void) throws {

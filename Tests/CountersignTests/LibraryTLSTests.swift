@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignHome
 import NIOCore
 import NIOPosix
 import Synchronization

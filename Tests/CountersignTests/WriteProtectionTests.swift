@@ -5,6 +5,7 @@ import Glibc
 import Testing
 
 @testable import Countersign
+@testable import CountersignHome
 
 /// A home that other users can write to, with chmod(1) and the printed command as a user would run them.
 @Suite(.waiting) struct WriteProtectionTests {

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import Countersign
+import CountersignHome
 import CountersignNIO
 import Foundation
 import Logging

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+package import CountersignHome
 import Glibc
 
 /// Configuration files for programs that prefer a proxy of their own configuration to the environment, or that read no

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignHome
 import Glibc
 
 /// The proxies of git's configuration that are for one URL or one remote: `http.<url>.proxy` and `remote.<name>.proxy`

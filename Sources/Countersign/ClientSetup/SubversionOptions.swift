@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+package import CountersignHome
 
 /// The options that make Subversion use the proxy. It reads no variable, and a configuration of its own would hide the
 /// user's passwords from it.

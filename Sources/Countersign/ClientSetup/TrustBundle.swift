@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 import CountersignCryptography
+package import CountersignHome
 import Glibc
 
 /// `Certs/interception/bundle.pem`, and `bundle.p12` with the same certificates for Java: the system's anchors, those

@@ -2,6 +2,7 @@
 
 package import CountersignCryptography
 package import CountersignDeviceManagement
+import CountersignHome
 package import CountersignOAuth
 package import CountersignSignIn
 import Synchronization

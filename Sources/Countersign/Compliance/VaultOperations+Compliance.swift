@@ -2,6 +2,7 @@
 
 import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 import CountersignCryptography
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

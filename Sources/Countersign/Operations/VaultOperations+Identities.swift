@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCertificates
+import CountersignHome
 package import CountersignVault
 
 extension VaultOperations {

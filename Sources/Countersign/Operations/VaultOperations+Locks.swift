@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignHome
 
 extension VaultOperations {
     /// Waits until no token of the sign-in is being renewed, and prevents further renewals.

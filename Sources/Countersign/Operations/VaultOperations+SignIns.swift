@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 package import CountersignSignIn
 import CountersignVault
 

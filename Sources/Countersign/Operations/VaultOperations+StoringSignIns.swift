@@ -4,6 +4,7 @@ import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignSignIn
 import CountersignVault
 import Synchronization

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 package import CountersignCryptography
+package import CountersignHome
 import CountersignSitePolicy
 package import CountersignVault
 

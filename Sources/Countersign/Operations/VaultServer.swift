@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+package import CountersignHome
 import FoundationEssentials
 
 /// A running server of a home that performs operations on its open vault: the command's end.

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 import FoundationEssentials
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+package import CountersignHome
 
 extension ProfilePlan.Surroundings {
     /// The content of `home` before the installation of a profile. `now` is in seconds since 1970.

@@ -4,6 +4,7 @@ package import CountersignCertificates
 package import CountersignCryptography
 package import CountersignDeviceManagement
 package import CountersignEnrollment
+package import CountersignHome
 import CountersignSitePolicy
 package import CountersignVault
 import FoundationEssentials

@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 package import CountersignDeviceManagement
+package import CountersignHome
 
 /// A configuration profile's document, with its signature verified.
 package struct ReadProfile: Sendable {

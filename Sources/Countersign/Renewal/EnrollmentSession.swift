@@ -4,6 +4,7 @@ package import CountersignCertificates
 import CountersignChallenges
 import CountersignCryptography
 package import CountersignEnrollment
+package import CountersignHome
 package import CountersignVault
 
 /// The requests to an EST server for one certificate: first authenticated by the identity's current certificate

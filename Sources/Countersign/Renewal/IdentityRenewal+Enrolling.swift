@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignChallenges
 import CountersignEnrollment
+import CountersignHome
 package import CountersignVault
 
 extension IdentityRenewal {

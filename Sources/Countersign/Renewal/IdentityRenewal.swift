@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
+package import CountersignHome
 package import CountersignVault
 
 /// Obtains certificates over EST (RFC 7030) for the identities of a home and stores them. A lock permits one renewal

@@ -3,6 +3,7 @@
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 
 /// One renewal of one identity, continuing from the vault's current state. The caller holds the identity's

@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 package import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 
 /// The home and vault that a renewal works on, its clock, and the observer of its progress.

@@ -3,6 +3,7 @@
 import CountersignAnswering
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 import Dispatch
 package import Logging

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+package import CountersignHome
 import Glibc
 
 /// The exclusive right to renew one identity of a home: a lock on `run/refresh-NAME.lock`, held by one task of one

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignChallenges
+package import CountersignHome
 package import CountersignVault
 
 /// Whether one identity needs a new certificate, and when. All times are in seconds since 1970.

@@ -2,6 +2,7 @@
 
 import CountersignAddresses
 import CountersignCryptography
+package import CountersignHome
 package import CountersignParents
 
 /// The next hop of a request, for people and scripts, with the reason.

@@ -4,6 +4,7 @@ import CountersignAddresses
 import CountersignCCurl
 import CountersignCryptography
 import CountersignEnrollment
+package import CountersignHome
 package import CountersignParents
 package import CountersignRouting
 import Glibc

@@ -2,6 +2,7 @@
 
 import CountersignCLinux
 package import CountersignCryptography
+package import CountersignHome
 import Dispatch
 import FoundationEssentials
 import Glibc

@@ -4,6 +4,7 @@ import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignRevocation
 import CountersignTLS
 import CountersignVault

@@ -5,6 +5,7 @@ import CountersignAnswering
 import CountersignCertificates
 import CountersignChallenges
 import CountersignCookies
+import CountersignHome
 import CountersignSignIn
 import CountersignSitePolicy
 import CountersignTLS

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+package import CountersignHome
 import Glibc
 
 /// A connection over a Unix-domain socket that exchanges lines and secrets. A call that waits for the peer fails when

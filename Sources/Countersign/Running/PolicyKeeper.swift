@@ -2,6 +2,7 @@
 
 package import CountersignAnswering
 package import CountersignCryptography
+package import CountersignHome
 import CountersignNegotiate
 package import CountersignRevocation
 package import CountersignVault

@@ -3,6 +3,7 @@
 import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

@@ -2,6 +2,7 @@
 
 package import CountersignAnswering
 import CountersignChallenges
+import CountersignHome
 import CountersignOAuth
 package import CountersignSignIn
 import Dispatch

@@ -4,6 +4,7 @@ package import CountersignAddresses
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignSignIn
 package import CountersignSitePolicy
 import CountersignVault

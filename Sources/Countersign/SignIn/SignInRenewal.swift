@@ -3,6 +3,7 @@
 import CountersignChallenges
 import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

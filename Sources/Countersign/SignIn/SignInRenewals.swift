@@ -4,6 +4,7 @@ package import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignHome
 import CountersignSitePolicy
 
 /// The lines that sign-ins bring to the list of sites: one file for each sign-in.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCookies
+import CountersignHome
 package import CountersignSignIn
 import Glibc
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// Write leases (fcntl(2), F_SETLEASE) on files of a folder. The kernel grants one only for a file that no other

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCLinux
+import CountersignHome
 import Glibc
 
 /// Runs a system program to completion, and collects its output.

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 
 /// A `cacerts` keystore with the trust anchors of one or more Java runtimes. It is read and written with `keytool`,
 /// using the default password.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignHome
 import Glibc
 
 /// An NSS database, as used by Firefox and Chromium: `cert9.db` (`sql:`), or the older `cert8.db` (`dbm:`). It is read

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCLinux
+import CountersignHome
 import Glibc
 
 /// A folder that is held open. Its entries are reached through the descriptor and symbolic links are never followed,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// A store's files from before Countersign's first entry, kept in a folder beside them until its last entry is removed.

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 
 /// The name of a root in a trust store: `countersign-HOME-ROOT`.
 ///

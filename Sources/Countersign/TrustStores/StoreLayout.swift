@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignHome
 import Glibc
 
 /// The locations of the trust stores of a machine and its user, and this process's permissions for them.

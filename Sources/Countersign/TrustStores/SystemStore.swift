@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignHome
 
 /// The system's trust anchors: a folder of certificates, and a program that generates from it the files that other
 /// programs read.

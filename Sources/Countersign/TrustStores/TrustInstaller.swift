@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCertificates
+package import CountersignHome
 
 /// Installs a home's root into the trust stores of this machine, and removes it. Each store is handled independently.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCertificates
+import CountersignHome
 
 /// The kinds of trust store into which a root can be installed.
 package enum TrustStoreKind: String, CaseIterable, Sendable {

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignChallenges
+import CountersignHome
 import CountersignNegotiate
 import CountersignSitePolicy
 import CountersignVault

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignHome
 
 /// `--json` and `--no-header`, for commands that list.
 struct ListOptions: ParsableArguments {

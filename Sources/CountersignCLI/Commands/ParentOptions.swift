@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignHome
 import CountersignNIO
 import CountersignParents
 import CountersignRouting

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignChallenges
 import CountersignAddresses
+import CountersignHome
 import CountersignNIO
 import CountersignCLinux
 import CountersignProxy

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignAddresses
 import CountersignChallenges
+import CountersignHome
 import CountersignSitePolicy
 
 /// `countersign sites`.

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignAddresses
+import CountersignHome
 import CountersignNIO
 import CountersignCryptography
 import CountersignProxy

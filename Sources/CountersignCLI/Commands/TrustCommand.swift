@@ -5,6 +5,7 @@ import Countersign
 import CountersignAddresses
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 import Glibc
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
 import CountersignCryptography
+import CountersignHome
 import FoundationEssentials
 import Glibc
 import Synchronization

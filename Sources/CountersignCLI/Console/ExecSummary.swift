@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignChallenges
+import CountersignHome
 
 /// The report of `countersign exec` when its command has ended: one line for each site whose challenge was not
 /// answered.

@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignCryptography
+import CountersignHome
 import Glibc
 import Synchronization
 

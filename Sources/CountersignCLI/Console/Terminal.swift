@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// The controlling terminal, even if the standard streams are redirected.

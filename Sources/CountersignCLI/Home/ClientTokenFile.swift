@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// The file whose first line is the token that clients must send.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
+import CountersignHome
 
 /// Warnings about the allowed-sites list of a home.
 enum SiteReports {

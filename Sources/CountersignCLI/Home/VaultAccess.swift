@@ -3,6 +3,7 @@
 import Countersign
 import CountersignAddresses
 import CountersignCryptography
+import CountersignHome
 import CountersignSitePolicy
 import CountersignVault
 import Synchronization

@@ -4,6 +4,7 @@ import Countersign
 import CountersignCertificates
 import CountersignCookies
 import CountersignCryptography
+import CountersignHome
 import CountersignSignIn
 import CountersignVault
 import FoundationEssentials

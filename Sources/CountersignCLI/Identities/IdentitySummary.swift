@@ -3,6 +3,7 @@
 import Countersign
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignSitePolicy
 import FoundationEssentials
 import Glibc

@@ -3,6 +3,7 @@
 import Countersign
 import CountersignCertificates
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 import Glibc
 

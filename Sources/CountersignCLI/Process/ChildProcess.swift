@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Countersign
 import CountersignCLinux
+import CountersignHome
 import Dispatch
 import FoundationEssentials
 import Glibc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Countersign
 import CountersignAddresses
+import CountersignHome
 import CountersignProxy
 import Dispatch
 import FoundationEssentials

@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignAddresses
+import CountersignHome
 import CountersignNIO
 import CountersignSignIn
 import FoundationEssentials

@@ -2,6 +2,7 @@
 
 public import Countersign
 import CountersignCryptography
+import CountersignHome
 import Logging
 import CountersignAnswering
 import CountersignProxy

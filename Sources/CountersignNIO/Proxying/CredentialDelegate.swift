@@ -3,6 +3,7 @@
 public import Countersign
 import CountersignChallenges
 import CountersignCryptography
+import CountersignHome
 import Logging
 import CountersignAnswering
 import CountersignProxy

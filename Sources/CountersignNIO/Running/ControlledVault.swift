@@ -3,6 +3,7 @@
 package import Countersign
 import CountersignCryptography
 import CountersignAnswering
+import CountersignHome
 import CountersignParents
 import CountersignProxy
 import CountersignVault

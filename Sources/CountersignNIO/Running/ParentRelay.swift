@@ -4,6 +4,7 @@ package import Countersign
 import CountersignAddresses
 import CountersignAnswering
 package import CountersignCryptography
+package import CountersignHome
 package import CountersignParents
 import CountersignProxy
 import CountersignSitePolicy

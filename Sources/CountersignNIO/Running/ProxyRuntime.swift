@@ -5,6 +5,7 @@ package import CountersignAddresses
 import CountersignBroker
 package import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 package import CountersignParents
 import Dispatch
 import Glibc

@@ -5,6 +5,7 @@ package import CountersignAddresses
 package import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignAnswering
+package import CountersignHome
 import CountersignProxy
 import CountersignRouting
 package import CountersignSignIn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignEnrollment
+import CountersignHome
 import Glibc
 import CountersignVault
 

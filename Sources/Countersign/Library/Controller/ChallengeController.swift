@@ -2,6 +2,7 @@
 
 package import CountersignAnswering
 import CountersignCryptography
+import CountersignHome
 import Dispatch
 public import FoundationEssentials
 import Glibc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAnswering
+import CountersignHome
 import CountersignVault
 
 /// A change to a home, by any process.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+package import CountersignHome
 import CountersignNegotiate
 import CountersignVault
 public import FoundationEssentials

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 import FoundationEssentials
 

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 public import FoundationEssentials
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignHome
 import CountersignSitePolicy
 
 /// A line of the list of sites.

@@ -2,6 +2,7 @@
 
 import CountersignAddresses
 import CountersignCertificates
+import CountersignHome
 import CountersignVault
 public import FoundationEssentials
 

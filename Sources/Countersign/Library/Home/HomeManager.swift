@@ -2,6 +2,7 @@
 
 import CountersignAddresses
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 public import FoundationEssentials
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 
 /// The configuration profiles of a home: Apple's property lists, plain or signed, with trust anchors, identities and an

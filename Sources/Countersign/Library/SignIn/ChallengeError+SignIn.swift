@@ -3,6 +3,7 @@
 import CountersignBroker
 import CountersignDeviceManagement
 import CountersignEnrollment
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 

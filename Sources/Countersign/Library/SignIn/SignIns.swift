@@ -4,6 +4,7 @@ import CountersignAddresses
 import CountersignAnswering
 import CountersignCookies
 import CountersignCryptography
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

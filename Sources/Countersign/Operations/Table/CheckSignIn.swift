@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignHome
 import CountersignSignIn
 
 /// Throws if a sign-in may not have this name, its lines for the list of sites are faulty, or the vault cannot be

@@ -3,6 +3,7 @@
 package import CountersignCertificates
 package import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 package import FoundationEssentials
 

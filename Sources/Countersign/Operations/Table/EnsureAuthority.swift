@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 package import CountersignCryptography
+import CountersignHome
 import FoundationEssentials
 
 /// Returns the root of the interception CA, and creates the CA if needed.

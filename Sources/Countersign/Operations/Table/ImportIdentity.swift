@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 package import CountersignCryptography
+import CountersignHome
 import CountersignVault
 
 /// Stores a client identity: the key in the vault and the chain in its file; on failure, neither. The secret is the

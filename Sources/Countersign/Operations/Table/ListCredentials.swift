@@ -2,6 +2,7 @@
 
 package import CountersignChallenges
 package import CountersignCryptography
+import CountersignHome
 
 /// Lists the credentials, sorted by name.
 package struct ListCredentials: VaultOperation {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignHome
 
 /// Lists the client identities without their keys.
 package struct ListIdentities: VaultOperation {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignHome
 import CountersignVault
 
 /// Removes a credential that is not the access token of a sign-in.

@@ -2,6 +2,7 @@
 
 package import CountersignCertificates
 package import CountersignCryptography
+import CountersignHome
 
 /// Replaces the interception CA, and returns its new root.
 package struct RotateAuthority: VaultOperation {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignHome
 import CountersignVault
 
 /// Returns the identity of that name, with the chain from the vault if it is enrolled, else from its file; nil without

@@ -3,6 +3,7 @@
 import CountersignAddresses
 import CountersignCookies
 package import CountersignCryptography
+import CountersignHome
 import CountersignSitePolicy
 import CountersignVault
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+import CountersignHome
 
 /// Stores a sign-in that a person has completed, its sites, and the certificate that its profile asks for. The secret
 /// is ``SignInTokens/encoded``.

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignHome
 import CountersignVault
 
 /// `countersign certificate`.

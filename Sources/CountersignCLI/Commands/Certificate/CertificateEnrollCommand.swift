@@ -5,6 +5,7 @@ import Countersign
 import CountersignCertificates
 import CountersignCryptography
 import CountersignEnrollment
+import CountersignHome
 import CountersignVault
 import FoundationEssentials
 

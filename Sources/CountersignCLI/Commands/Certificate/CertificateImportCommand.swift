@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignCertificates
+import CountersignHome
 import CountersignVault
 import FoundationEssentials
 import Glibc

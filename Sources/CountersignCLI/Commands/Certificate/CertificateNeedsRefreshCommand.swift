@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// `countersign certificate needs-refresh`.

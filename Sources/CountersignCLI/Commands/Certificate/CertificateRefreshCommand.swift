@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignHome
 
 /// `countersign certificate refresh`.
 struct CertificateRefreshCommand: ParsableCommand {

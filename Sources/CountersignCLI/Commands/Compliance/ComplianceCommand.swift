@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import FoundationEssentials

@@ -3,6 +3,7 @@
 import Countersign
 import CountersignCryptography
 import CountersignDemo
+import CountersignHome
 import FoundationEssentials
 import Glibc
 

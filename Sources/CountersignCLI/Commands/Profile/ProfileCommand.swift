@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCertificates
 import CountersignCryptography
+import CountersignHome
 import CountersignVault
 
 /// `countersign profile`.

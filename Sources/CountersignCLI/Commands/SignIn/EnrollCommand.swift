@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignVault

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCookies
 import CountersignCryptography
+import CountersignHome
 import Glibc
 
 /// `countersign session`.

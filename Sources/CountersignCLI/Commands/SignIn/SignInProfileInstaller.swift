@@ -3,6 +3,7 @@
 import Countersign
 import CountersignCryptography
 import CountersignDeviceManagement
+import CountersignHome
 import CountersignVault
 import Dispatch
 import Glibc

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignCryptography
+import CountersignHome
 import CountersignSignIn
 import CountersignVault
 import FoundationEssentials

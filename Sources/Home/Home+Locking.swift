@@ -5,7 +5,7 @@ import Glibc
 extension Home {
     /// Runs `body` while no other process that calls this for the same folder does. Creates the folder with mode 0755
     /// if it is missing.
-    func withLock<Result>(on folder: String, _ body: () throws -> Result) throws -> Result {
+    package func withLock<Result>(on folder: String, _ body: () throws -> Result) throws -> Result {
         try prepare()
         let path = file(folder).path
         try HomeFile.makeFolder(path, mode: 0o755)

@@ -4,7 +4,7 @@ import Glibc
 
 /// The identities and versions of the home's files except the vault, which a `VaultWatch` observes. The value changes
 /// whenever a file is written, added or removed.
-struct HomeStamp: Equatable, Sendable {
+package struct HomeStamp: Equatable, Sendable {
     private struct FileStamp: Equatable, Sendable {
         let inode: UInt64
         let sizeBytes: Int64
@@ -14,7 +14,7 @@ struct HomeStamp: Equatable, Sendable {
 
     private let files: [String: FileStamp]
 
-    init(_ home: Home) {
+    package init(_ home: Home) {
         let folders = [
             (Home.sitesFolder, ".sites"), (Home.anchorsFolder, ".pem"), (Home.identitiesFolder, ".pem"),
         ]

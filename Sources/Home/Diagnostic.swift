@@ -32,4 +32,8 @@ package struct Diagnostic: Equatable, Sendable, Codable {
 /// A running server's reasons for a failed operation.
 package struct ServerRefusal: Error {
     package let diagnostics: [Diagnostic]
+
+    package init(diagnostics: [Diagnostic]) {
+        self.diagnostics = diagnostics
+    }
 }

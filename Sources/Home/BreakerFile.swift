@@ -78,7 +78,7 @@ package final class BreakerFile: Sendable {
     package func read() throws(CountersignError) -> BreakerStorage.Records { try readAll().records }
 
     /// Whether there are no records at all.
-    func isEmpty() throws(CountersignError) -> Bool {
+    package func isEmpty() throws(CountersignError) -> Bool {
         let (records, schemes) = try readAll()
         return records.isEmpty && schemes.entries.isEmpty
     }

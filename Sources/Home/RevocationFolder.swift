@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignRevocation
+package import CountersignRevocation
 import Glibc
 
 /// The OCSP responses and revocation lists that were fetched, in the home's folder `revocation` (mode 0700, files
 /// 0600). They are public and signed, and each can be fetched again: the folder may be removed at any time. If it
 /// cannot be written, they are kept in memory only.
-struct RevocationFolder: Sendable {
+package struct RevocationFolder: Sendable {
     static let name = "revocation"
     /// The largest number of files.
     static let fileLimit = 512
@@ -15,9 +15,13 @@ struct RevocationFolder: Sendable {
     /// The longest file: the longest list and the line before it.
     private static let fileLimitBytes = (20 << 20) + 4096
 
-    let home: Home
+    private let home: Home
 
-    var storage: RevocationStorage {
+    package init(home: Home) {
+        self.home = home
+    }
+
+    package var storage: RevocationStorage {
         RevocationStorage(
             read: { name in try? file(name).readIfThere(upTo: Self.fileLimitBytes) },
             write: { name, bytes in

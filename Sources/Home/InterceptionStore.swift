@@ -152,7 +152,7 @@ package enum InterceptionNeed: Equatable, Sendable {
     /// Immediately, so that clients can be configured to trust it beforehand.
     case always
 
-    func isMet(by sites: SiteList) -> Bool {
+    package func isMet(by sites: SiteList) -> Bool {
         switch self {
         case .never: false
         case .whenNeeded: !InterceptionStore.hosts(of: sites).isEmpty

@@ -48,7 +48,7 @@ package struct HomeFile: Sendable {
 
     /// Reads to the end. `size` is the expected size: the kernel reports 0 for its own files, and some of those must be
     /// read with a single call.
-    func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
+    package func contents(of file: Int32, about size: Int, upTo limitBytes: Int) throws(CountersignError) -> [UInt8] {
         var bytes: [UInt8] = []
         var capacity = max(size + 1, 4096)
         while true {
@@ -95,7 +95,7 @@ package struct HomeFile: Sendable {
     }
 
     /// New contents in a temporary file beside this one, for ``Prepared/commit()``.
-    func prepared(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) -> Prepared {
+    package func prepared(with bytes: [UInt8], mode: mode_t = 0o644) throws(CountersignError) -> Prepared {
         try Self.makeFolders(above: path)
         let (temporary, file) = try temporaryFile(mode)
         let prepared = Prepared(file: self, temporary: temporary, descriptor: file)
@@ -106,7 +106,7 @@ package struct HomeFile: Sendable {
 
     /// Contents that have their room on the disk already. They are discarded with this object, unless they are
     /// committed.
-    final class Prepared {
+    package final class Prepared {
         private let file: HomeFile
         private var temporary: String?
         private let descriptor: Int32
@@ -123,7 +123,7 @@ package struct HomeFile: Sendable {
         }
 
         /// Replaces the file's contents, atomically.
-        func commit() throws(CountersignError) {
+        package func commit() throws(CountersignError) {
             guard let temporary else { return }
             guard rename(temporary, file.path) == 0 else { throw .system(errno, "cannot write \(file.name)") }
             self.temporary = nil
@@ -149,7 +149,7 @@ package struct HomeFile: Sendable {
     }
 
     /// Whether a temporary file of this type can have this name.
-    static func isTemporary(_ name: String) -> Bool {
+    package static func isTemporary(_ name: String) -> Bool {
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count >= 4 && name.hasSuffix(temporarySuffix)
             && parts.dropLast().suffix(2).allSatisfy { UInt64($0) != nil }
@@ -207,7 +207,7 @@ package struct HomeFile: Sendable {
     }
 
     /// Writes all bytes to an open file.
-    func write(_ bytes: [UInt8], to file: Int32) throws(CountersignError) {
+    package func write(_ bytes: [UInt8], to file: Int32) throws(CountersignError) {
         var written = 0
         while written < bytes.count {
             let count = bytes.withUnsafeBytes {
@@ -221,20 +221,20 @@ package struct HomeFile: Sendable {
     // MARK: Folders
 
     /// The folder part of a path; `.` if the path has no slash.
-    static func folder(of path: String) -> String {
+    package static func folder(of path: String) -> String {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// The path with symbolic links resolved, or nil if it does not exist.
-    static func resolved(_ path: String) -> String? {
+    package static func resolved(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
     /// Creates the folder and any missing folders above it.
-    static func makeFolder(_ path: String, mode: mode_t) throws(CountersignError) {
+    package static func makeFolder(_ path: String, mode: mode_t) throws(CountersignError) {
         guard mkdir(path, mode) != 0, errno != EEXIST else { return }
         let reason = errno
         let above = folder(of: path)

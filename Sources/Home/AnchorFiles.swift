@@ -16,7 +16,7 @@ package struct AnchorFiles: Sendable {
 
     /// Adds the certificates and revocation lists of the PEM file `name`. Throws if the file is truncated or contains
     /// neither.
-    mutating func add(_ bytes: [UInt8], from name: String) throws(CertificateError) {
+    package mutating func add(_ bytes: [UInt8], from name: String) throws(CertificateError) {
         let boundaries = bytes.split { $0 == 0x0A || $0 == 0x0D }.filter { $0.starts(with: "-----".utf8) }
         guard boundaries.count.isMultiple(of: 2) else {
             throw CertificateError(.malformed, "a block of the PEM text is truncated")

@@ -35,7 +35,7 @@ package struct CountersignError: CodedError {
     }
 
     /// `attempt`, followed by the description of the error number of the failed system call.
-    static func system(_ number: Int32, _ attempt: String, hint: String? = nil) -> CountersignError {
+    package static func system(_ number: Int32, _ attempt: String, hint: String? = nil) -> CountersignError {
         CountersignError(.environment, "\(attempt): \(String(cString: strerror(number)))", hint: hint)
     }
 }
