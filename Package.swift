@@ -130,12 +130,15 @@ let package = Package(
                 "Revocation", "Answering", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
                 "Cryptography", "CLinux",
             ], settings: internalImports),
+        // What clients need to trust the home's root: trust stores, and their variables and files.
+        module(
+            "ClientSetup", ["Home", "Certificates", "Addresses", "Cryptography", "CLinux"], settings: internalImports),
         module(
             "Countersign",
             [
-                "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM", "Negotiate",
-                "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
+                "ClientSetup", "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM",
+                "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
@@ -179,10 +182,10 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "CountersignNIO", "Countersign", "Home", "SignIn", "DeviceManagement", "Issuer", "OAuth", "JSON",
-                    "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment", "SitePolicy",
-                    "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux", "CCurl", "CQRCode",
-                    "Parents", "Routing", "PAC", "HTTP1",
+                    "CountersignNIO", "Countersign", "ClientSetup", "Home", "SignIn", "DeviceManagement", "Issuer",
+                    "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment",
+                    "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
+                    "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
@@ -263,15 +266,15 @@ let package = Package(
             "CountersignTests",
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
-                "CountersignTesting", "Home", "Demo", "TestOrigin", "DeviceManagement", "OAuth", "Broker", "Answering",
-                "TLS", "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates", "Cookies", "Challenges",
-                "Addresses", "Cryptography", "COpenSSL", "CCurl",
+                "CountersignTesting", "ClientSetup", "Home", "Demo", "TestOrigin", "DeviceManagement", "OAuth",
+                "Broker", "Answering", "TLS", "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [embedded, logging, lifecycle]),
         tests(
             "CommandTests",
             [
-                "CountersignCLI", "Countersign", "Home", "TestOrigin", "Vault", "SitePolicy", "Certificates", "Cookies",
-                "Challenges", "Addresses", "Cryptography",
+                "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault", "SitePolicy",
+                "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(
             "EndToEndTests",

@@ -7,6 +7,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignClientSetup
 
 /// The variables, as the programs read them.
 @Suite(.waiting) struct ClientEnvironmentTests {

@@ -6,7 +6,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// The root in Java keystores, using keytool.
 @Suite(.waiting) final class JavaStoreTests: StoreBench {

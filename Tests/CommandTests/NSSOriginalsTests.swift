@@ -6,7 +6,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// The original files of an NSS database: restored byte for byte, but never over a change by another program.
 @Suite(.waiting) final class NSSOriginalsTests: StoreBench {

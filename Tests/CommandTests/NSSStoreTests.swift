@@ -5,7 +5,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// The root in the NSS databases of Firefox and Chromium, using certutil.
 @Suite(.waiting) final class NSSStoreTests: StoreBench {

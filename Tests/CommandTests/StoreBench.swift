@@ -8,6 +8,7 @@ import Foundation
 import Testing
 
 @testable import Countersign
+@testable import CountersignClientSetup
 
 /// A root certificate, a home, and fake system and user trees with trust stores, all in a temporary folder.
 class StoreBench {

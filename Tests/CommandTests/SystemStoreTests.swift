@@ -6,7 +6,7 @@ import CountersignTestOrigin
 import Foundation
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// The root in the system's trust anchors, using Debian's update-ca-certificates and stubs for those of other
 /// distributions.

@@ -4,7 +4,7 @@ import CountersignTestOrigin
 import Glibc
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// Leases on files, and the operations of a folder that replace files while they are held.
 @Suite(.waiting) struct FileLeasesTests {

@@ -6,7 +6,7 @@ import Foundation
 import CountersignTestOrigin
 import Testing
 
-@testable import Countersign
+@testable import CountersignClientSetup
 
 /// Writing a bundle makes both files correct regardless of their state before, and does not touch correct files.
 @Suite(.waiting) struct TrustBundleTests {

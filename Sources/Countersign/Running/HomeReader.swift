@@ -3,6 +3,7 @@
 import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
+import CountersignClientSetup
 import CountersignCryptography
 import CountersignHome
 import CountersignRevocation

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Countersign
+import CountersignClientSetup
 import CountersignHome
 import CountersignProxy
 import FoundationEssentials

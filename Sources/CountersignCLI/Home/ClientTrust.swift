@@ -2,6 +2,7 @@
 
 import Countersign
 import CountersignCertificates
+import CountersignClientSetup
 import CountersignCryptography
 import CountersignHome
 import CountersignProxy

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignCertificates
+import CountersignClientSetup
 import CountersignHome
 import FoundationEssentials
 
