@@ -130,15 +130,22 @@ let package = Package(
                 "Revocation", "Answering", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
                 "Cryptography", "CLinux",
             ], settings: internalImports),
+        // What is said to people about sites, credentials and routes. Needs no home: policy and records are arguments.
+        module(
+            "Reporting",
+            [
+                "Answering", "Negotiate", "Parents", "SitePolicy", "Certificates", "Challenges", "Addresses",
+                "Cryptography",
+            ], settings: internalImports),
         // What clients need to trust the home's root: trust stores, and their variables and files.
         module(
             "ClientSetup", ["Home", "Certificates", "Addresses", "Cryptography", "CLinux"], settings: internalImports),
         module(
             "Countersign",
             [
-                "ClientSetup", "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS", "NTLM",
-                "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Certificates",
-                "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
+                "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
+                "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy",
+                "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
@@ -155,9 +162,9 @@ let package = Package(
         module(
             "CountersignNIO",
             [
-                "Countersign", "Home", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS", "Answering", "TLS",
-                "SignIn", "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates", "Challenges",
-                "Addresses", "Cryptography",
+                "Countersign", "Reporting", "Home", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS",
+                "Answering", "TLS", "SignIn", "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates",
+                "Challenges", "Addresses", "Cryptography",
             ], nio + [logging], settings: internalImports),
         module("CountersignServiceLifecycle", ["CountersignNIO"], [lifecycle], settings: internalImports),
         module(
@@ -182,8 +189,8 @@ let package = Package(
             name: "CountersignCLI",
             dependencies: dependencies(
                 [
-                    "CountersignNIO", "Countersign", "ClientSetup", "Home", "SignIn", "DeviceManagement", "Issuer",
-                    "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment",
+                    "CountersignNIO", "Countersign", "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement",
+                    "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment",
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
                     "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),

@@ -3,6 +3,7 @@
 import CountersignChallenges
 package import CountersignCryptography
 package import CountersignHome
+import CountersignReporting
 import CountersignSitePolicy
 package import CountersignVault
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignHome
+package import CountersignReporting
 import FoundationEssentials
 import Glibc
 

@@ -4,6 +4,7 @@ package import CountersignAnswering
 package import CountersignCryptography
 package import CountersignHome
 import CountersignNegotiate
+import CountersignReporting
 package import CountersignRevocation
 package import CountersignVault
 package import Logging

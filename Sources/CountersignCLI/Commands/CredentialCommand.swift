@@ -5,6 +5,7 @@ import Countersign
 import CountersignChallenges
 import CountersignHome
 import CountersignNegotiate
+import CountersignReporting
 import CountersignSitePolicy
 import CountersignVault
 import Glibc

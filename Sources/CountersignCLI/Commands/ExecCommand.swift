@@ -7,6 +7,7 @@ import CountersignHome
 import CountersignNIO
 import CountersignCryptography
 import CountersignProxy
+import CountersignReporting
 import FoundationEssentials
 import Glibc
 

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignAddresses
 import CountersignHome
+import CountersignReporting
 import Glibc
 import Logging
 

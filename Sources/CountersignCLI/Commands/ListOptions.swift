@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Countersign
 import CountersignHome
+import CountersignReporting
 
 /// `--json` and `--no-header`, for commands that list.
 struct ListOptions: ParsableArguments {

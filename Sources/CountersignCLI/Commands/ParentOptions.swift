@@ -5,6 +5,7 @@ import Countersign
 import CountersignHome
 import CountersignNIO
 import CountersignParents
+import CountersignReporting
 import CountersignRouting
 import CountersignVault
 import FoundationEssentials

@@ -8,6 +8,7 @@ import CountersignHome
 import CountersignNIO
 import CountersignCLinux
 import CountersignProxy
+import CountersignReporting
 import CountersignRouting
 import CountersignVault
 import FoundationEssentials

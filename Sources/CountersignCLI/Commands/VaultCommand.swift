@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignCryptography
 import CountersignHome
+import CountersignReporting
 import CountersignVault
 import Glibc
 

@@ -5,6 +5,7 @@ import CountersignAddresses
 import CountersignAnswering
 import CountersignChallenges
 import CountersignCryptography
+import CountersignReporting
 
 /// The advice of `countersign test` after a request without a good response.
 struct NextStep {

@@ -6,6 +6,7 @@ import CountersignChallenges
 import CountersignAnswering
 import CountersignHTTP1
 import CountersignProxy
+import CountersignReporting
 import Glibc
 
 /// The output of `countersign test`: the route of one request, and the next step.

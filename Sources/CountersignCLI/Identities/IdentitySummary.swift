@@ -4,6 +4,7 @@ import Countersign
 import CountersignCertificates
 import CountersignCryptography
 import CountersignHome
+import CountersignReporting
 import CountersignSitePolicy
 import FoundationEssentials
 import Glibc

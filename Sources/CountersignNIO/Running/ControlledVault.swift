@@ -6,6 +6,7 @@ import CountersignAnswering
 import CountersignHome
 import CountersignParents
 import CountersignProxy
+import CountersignReporting
 import CountersignVault
 import FoundationEssentials
 import Glibc

@@ -3,6 +3,7 @@
 import CountersignCryptography
 package import CountersignHome
 import CountersignNegotiate
+import CountersignReporting
 import CountersignVault
 public import FoundationEssentials
 

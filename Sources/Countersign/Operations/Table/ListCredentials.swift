@@ -3,6 +3,7 @@
 package import CountersignChallenges
 package import CountersignCryptography
 import CountersignHome
+package import CountersignReporting
 
 /// Lists the credentials, sorted by name.
 package struct ListCredentials: VaultOperation {

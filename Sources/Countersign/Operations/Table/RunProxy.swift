@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignCryptography
+package import CountersignReporting
 
 /// Runs a proxy in a running server for the descendants of the command, and for clients with its token, until the
 /// command closes its end of the connection.

@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 package import CountersignCryptography
+package import CountersignReporting
 import CountersignVault
 
 /// Stores a user name and its password, which is the secret. Returns the block if a site has already rejected them.

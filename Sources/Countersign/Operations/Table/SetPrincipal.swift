@@ -2,6 +2,7 @@
 
 import CountersignChallenges
 package import CountersignCryptography
+package import CountersignReporting
 import CountersignVault
 
 /// Stores a Kerberos principal. The secret is its password or, as `KeytabKeys` encodes them, its keys. Returns where

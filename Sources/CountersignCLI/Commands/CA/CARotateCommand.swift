@@ -5,6 +5,7 @@ import Countersign
 import CountersignCertificates
 import CountersignClientSetup
 import CountersignHome
+import CountersignReporting
 import FoundationEssentials
 import Glibc
 

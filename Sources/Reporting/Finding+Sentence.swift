@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignChallenges
+package import CountersignChallenges
 
 extension Breaker.Finding {
     /// A sentence for the log; nil if there is nothing to say.
-    func sentence(_ key: Breaker.Key) -> String? {
+    package func sentence(_ key: Breaker.Key) -> String? {
         let credential = "credential \"\(key.credential.name)\""
         let realm = key.space.realm.map { ", realm \($0.debugDescription)" } ?? ""
         let place = "\(key.space.place) (\(key.space.scheme.rawValue)\(realm))"

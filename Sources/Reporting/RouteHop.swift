@@ -2,7 +2,6 @@
 
 import CountersignAddresses
 import CountersignCryptography
-package import CountersignHome
 package import CountersignParents
 
 /// The next hop of a request, for people and scripts, with the reason.
@@ -28,13 +27,6 @@ package struct RouteHop: Equatable, Sendable, Codable {
         let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
         guard let routes else { return [.direct] }
         return try await routes.findRoute(to: url.origin, path: url.path).map(RouteHop.init)
-    }
-
-    /// The routes that the home's running server reports; nil if no server runs, or it does not know routes. Throws the
-    /// server's reason if it has no next hop.
-    package static func all(to url: String, byServerOf home: Home) throws -> [RouteHop]? {
-        guard let status = try? ControlSocket.ask(.status, of: home), status.knowsRoutes == true else { return nil }
-        return try ControlSocket.ask(.route(url: url), of: home).route
     }
 }
 
