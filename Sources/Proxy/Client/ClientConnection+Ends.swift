@@ -92,18 +92,18 @@ extension ClientConnection {
     func drain() {
         closesAfterResponse = true
         switch phase {
-        case .head where headStartedAt == nil: close()
         case .firstBytes: leaveFirstBytes("the proxy stops")
         case .clientHello: close()
-        case .clientHandshake:
-            // The client may have left, and its alert with the reason may not have been read yet.
+        case .clientHandshake, .head where hasOnlyShakenHands:
+            // The client may have left, and its alert with the reason, or its end, may not have been read yet.
             let connection = NIOLoopBound(self, eventLoop: services.loop)
             services.loop.scheduleTask(in: Self.handshakeDrain) { connection.value.endHandshake() }
+        case .head where headStartedAt == nil: close()
         default: break
         }
     }
 
-    /// How long a TLS handshake may continue when the proxy stops.
+    /// How long a TLS handshake, or the wait for the first request, may continue when the proxy stops.
     private static let handshakeDrain = TimeAmount.milliseconds(200)
 
     private func endHandshake() {
