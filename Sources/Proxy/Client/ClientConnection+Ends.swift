@@ -92,13 +92,13 @@ extension ClientConnection {
     func drain() {
         closesAfterResponse = true
         switch phase {
+        case .head where headStartedAt == nil && !hasOnlyShakenHands: close()
         case .firstBytes: leaveFirstBytes("the proxy stops")
         case .clientHello: close()
-        case .clientHandshake, .head where hasOnlyShakenHands:
+        case .clientHandshake, .head:
             // The client may have left, and its alert with the reason, or its end, may not have been read yet.
             let connection = NIOLoopBound(self, eventLoop: services.loop)
             services.loop.scheduleTask(in: Self.handshakeDrain) { connection.value.endHandshake() }
-        case .head where headStartedAt == nil: close()
         default: break
         }
     }
