@@ -130,7 +130,7 @@ let package = Package(
                 "Revocation", "Answering", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
                 "Cryptography", "CLinux",
             ], settings: internalImports),
-        // What is said to people about sites, credentials and routes. Needs no home: policy and records are arguments.
+        // Texts about sites, credentials and routes. Needs no home: policy and records are arguments.
         module(
             "Reporting",
             [

@@ -12,11 +12,8 @@ import Testing
 
 /// The time-outs of the transfer of a response. The test sets the clock.
 @Suite struct TransferTimeoutTests {
-    /// A transfer whose proxy is the test.
+    /// A transfer whose proxy is the test. The request times out after 2 seconds without data, the task after 100.
     private final class Transfer {
-        /// The time-out of the request; the whole task may take 100 seconds.
-        static let patience = TimeAmount.seconds(2)
-
         let channel = EmbeddedChannel()
         private let accepts = AcceptsContent()
         private let handle: URLSessionTransfer.Handle

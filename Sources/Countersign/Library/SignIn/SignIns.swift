@@ -53,7 +53,7 @@ public final class SignIns: Sendable {
     }
 
     /// The sign-ins of a controller's home, with the vault that the controller has opened. They are in effect for the
-    /// controller as soon as they are stored. `windows` says how the windows of ``SignInAgent/embedded`` reach servers.
+    /// controller as soon as they are stored. `windows` sets how the windows of ``SignInAgent/embedded`` reach servers.
     public init(_ controller: ChallengeController, windows: SignInWindows = .direct) {
         self.windows = windows
         environment = ProcessInfo.processInfo.environment
