@@ -211,7 +211,10 @@ import Testing
         try #require(mkfifo(gate, 0o600) == 0)
         let descriptor = open(gate, O_RDWR | O_CLOEXEC)
         defer { close(descriptor) }
-        let log = Log { if case .unavailable = $0 { _ = write(descriptor, "\n", 1) } }
+        let isRefusal: @Sendable (UserAgentEvent) -> Bool = {
+            if case .unavailable(let reason) = $0 { reason.contains("nobody has agreed") } else { false }
+        }
+        let log = Log { if isRefusal($0) { _ = write(descriptor, "\n", 1) } }
         try await run(
             """
             special 'openid-vc://1'; IFS= read -r word < \(gate); special 'openid-vc://2'
@@ -219,10 +222,7 @@ import Testing
             """, log: log
         ) { $0.handler = { OtherBrowser(own: $0, program: browser, isAgreed: false) } }
         #expect(!FileManager.default.fileExists(atPath: folder.file("opened")))
-        let refusals = log.events.filter {
-            if case .unavailable(let reason) = $0 { reason.contains("nobody has agreed") } else { false }
-        }
-        #expect(refusals.count == 1)
+        #expect(log.events.filter(isRefusal).count == 1)
     }
 
     @Test(arguments: [(true, 1), (false, 2)])
