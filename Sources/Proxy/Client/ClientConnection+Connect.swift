@@ -76,7 +76,7 @@ extension ClientConnection {
         }
         session.role = .inside(site)
         standIn = nil
-        lastRoute = nil
+        admission.forgetRoute()
         phase = .clientHandshake
         identify()
         context.pipeline.fireChannelRead(input.takeAll())

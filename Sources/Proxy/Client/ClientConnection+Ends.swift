@@ -57,7 +57,7 @@ extension ClientConnection {
     // MARK: Limits
 
     func secondPassed(now: UInt64) {
-        forgetOldPolicy()
+        if exchange == nil { admission.forgetOldPolicy() }
         let limits = services.configuration
         switch phase {
         case .head:
@@ -79,14 +79,6 @@ extension ClientConnection {
         case .connecting, .closed:
             break
         }
-    }
-
-    /// An idle client must not keep the secrets of a policy that is no longer in force, above all not after the vault
-    /// was locked.
-    private func forgetOldPolicy() {
-        guard exchange == nil, let route = lastRoute, !services.isInForce(route) else { return }
-        lastRoute = nil
-        session.keepOnly(settings: services.shared.policy.current.generation)
     }
 
     func drain() {

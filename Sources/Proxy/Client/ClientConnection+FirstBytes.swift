@@ -65,7 +65,7 @@ extension ClientConnection {
         self.accepted = nil
         session.role = .inside(
             .init(origin: origin, parentAuthorization: accepted.terms.clientAuthorization))
-        lastRoute = nil
+        admission.forgetRoute()
         phase = .head
         headStartedAt = services.now
     }

@@ -60,24 +60,21 @@ extension ClientConnection {
             }
             session.hasToken = true
         }
-        if let refusal = services.shared.accessLog?.refusal { return respondAndClose(refusal) }
-        if head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) {
-            return respondAndClose(.loop("this request has already passed through this proxy"))
-        }
+        if let refusal = admission.refusal(of: head) { return respondAndClose(refusal) }
         do throws(RequestTarget.Failure) {
             switch session.role {
             case .proxy where head.isConnect:
                 try connect(to: RequestTarget.authority(of: head), head)
             case .proxy:
-                let (route, path) = try destination(of: head)
+                let (route, path) = try admission.destination(of: head)
                 try forward(head, route, path)
             case .inside(let site):
                 guard !head.isConnect else {
                     throw RequestTarget.Failure(status: 400, detail: "CONNECT inside CONNECT")
                 }
-                let (route, path) = try destination(of: head, inside: site)
+                let (route, path) = try admission.destination(of: head, inside: site)
                 guard site.isIntercepted else { return try forward(head, route, path) }
-                try checkTrace(head, route)
+                try admission.checkTrace(head, route)
                 run(
                     ExchangeDriver(
                         client: self, session: session, services: services, head: head, route: route, path: path,
@@ -95,7 +92,7 @@ extension ClientConnection {
         if case .refuse(let reason) = route.verdict {
             throw RequestTarget.Failure(status: 403, detail: reason.text)
         }
-        try checkTrace(head, route)
+        try admission.checkTrace(head, route)
         let pin = try acceptedLeaf(head)
         run(
             ExchangeDriver(
@@ -127,52 +124,6 @@ extension ClientConnection {
             phase = .responding
         }
         driver.start()
-    }
-
-    // MARK: The target
-
-    /// The route of an absolute-form request, and the target to send to the origin.
-    private func destination(of head: RequestHead) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
-        if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
-            services.isInForce(lastRoute)
-        {
-            return (lastRoute, path)
-        }
-        let target = try RequestTarget(absoluteFormOf: head)
-        let route = services.route(to: target.origin, for: session.process.uid)
-        lastRoute = route
-        route.targetSpelling = Array(target.spelling)
-        return (route, target.path)
-    }
-
-    /// The same for a request inside the CONNECT to `site`.
-    private func destination(
-        of head: RequestHead, inside site: ClientSession.ConnectSite
-    ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
-        if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
-            services.isInForce(lastRoute)
-        {
-            return (lastRoute, path)
-        }
-        let target = try RequestTarget(insideConnectTo: site.origin, head: head)
-        let route = services.route(to: site.origin, for: session.process.uid)
-        lastRoute = route
-        route.hostSpelling = Array(target.spelling)
-        return (route, target.path)
-    }
-
-    /// Refuses a TRACE to a listed site, because its response would contain the credentials that the proxy adds (RFC
-    /// 9110 §9.3.8), and a TRACE or OPTIONS whose Max-Forwards is 0 (RFC 9110 §7.6.2).
-    private func checkTrace(_ head: RequestHead, _ route: Route) throws(RequestTarget.Failure) {
-        guard head.method.takesMaxForwards else { return }
-        if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
-            throw RequestTarget.Failure(
-                status: 405, detail: "TRACE is not forwarded to a site whose challenges are answered")
-        }
-        if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
-            throw RequestTarget.Failure(
-                status: 405, detail: "Max-Forwards is 0, and this proxy does not answer \(head.methodText)")
-        }
     }
 
     /// The leaf that an absolute-form request accepts by `Countersign-Trust: sha256:…`.

@@ -53,8 +53,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var inputEnded = false
     var exchange: ExchangeDriver?
     var setup: ConnectSetup?
-    /// The route of the last request. Most clients send the next request to the same origin.
-    var lastRoute: Route?
+    /// No call of it re-enters this object.
+    @exclusivity(unchecked) var admission: RequestAdmission
     var bodyPaused = false
     private var readingPaused = false
     var parsing = false
@@ -83,6 +83,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
         self.services = services
         session = ClientSession(
             process: process, addresses: services.configuration.requiresSameUser ? addresses : nil)
+        admission = RequestAdmission(session: session, services: services)
         output = MessageOutput(spare: services.spare)
         idleSince = services.now
     }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignHTTP1
+
+/// What every request of a client connection must pass before it becomes an exchange, and the route that it takes. The
+/// same for each version of HTTP.
+struct RequestAdmission {
+    private let session: ClientSession
+    private let services: LoopServices
+    /// The route of the last request. Most clients send the next request to the same origin.
+    private var lastRoute: Route?
+
+    init(session: ClientSession, services: LoopServices) {
+        self.session = session
+        self.services = services
+    }
+
+    // MARK: Refusals
+
+    /// The response to a request that is not served at all: the access log cannot be written, or the request has
+    /// already passed through this proxy.
+    func refusal(of head: borrowing RequestHead) -> OwnResponse? {
+        if let refusal = services.shared.accessLog?.refusal { return refusal }
+        guard head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) else {
+            return nil
+        }
+        return .loop("this request has already passed through this proxy")
+    }
+
+    /// Refuses a TRACE to a listed site, because its response would contain the credentials that the proxy adds (RFC
+    /// 9110 §9.3.8), and a TRACE or OPTIONS whose Max-Forwards is 0 (RFC 9110 §7.6.2).
+    func checkTrace(_ head: borrowing RequestHead, _ route: Route) throws(RequestTarget.Failure) {
+        guard head.method.takesMaxForwards else { return }
+        if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
+            throw RequestTarget.Failure(
+                status: 405, detail: "TRACE is not forwarded to a site whose challenges are answered")
+        }
+        if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
+            throw RequestTarget.Failure(
+                status: 405, detail: "Max-Forwards is 0, and this proxy does not answer \(head.methodText)")
+        }
+    }
+
+    // MARK: The target
+
+    /// The route of an absolute-form request, and the target to send to the origin.
+    mutating func destination(of head: RequestHead) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
+        if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
+            services.isInForce(lastRoute)
+        {
+            return (lastRoute, path)
+        }
+        let target = try RequestTarget(absoluteFormOf: head)
+        let route = services.route(to: target.origin, for: session.process.uid)
+        lastRoute = route
+        route.targetSpelling = Array(target.spelling)
+        return (route, target.path)
+    }
+
+    /// The same for a request inside the CONNECT to `site`.
+    mutating func destination(
+        of head: RequestHead, inside site: ClientSession.ConnectSite
+    ) throws(RequestTarget.Failure) -> (Route, ArraySlice<UInt8>) {
+        if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
+            services.isInForce(lastRoute)
+        {
+            return (lastRoute, path)
+        }
+        let target = try RequestTarget(insideConnectTo: site.origin, head: head)
+        let route = services.route(to: site.origin, for: session.process.uid)
+        lastRoute = route
+        route.hostSpelling = Array(target.spelling)
+        return (route, target.path)
+    }
+
+    /// The next requests are for another site.
+    mutating func forgetRoute() { lastRoute = nil }
+
+    /// An idle client must not keep the secrets of a policy that is no longer in force, above all not after the vault
+    /// was locked.
+    mutating func forgetOldPolicy() {
+        guard let route = lastRoute, !services.isInForce(route) else { return }
+        lastRoute = nil
+        session.keepOnly(settings: services.shared.policy.current.generation)
+    }
+}
