@@ -82,11 +82,12 @@ package final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         takeOutput()
     }
 
-    /// The server's side.
+    /// The server's side. `speaksHTTP2`: selects `h2` by ALPN if the client offers it.
     package init(
-        server context: TLSServerContext, spare: SpareBuffer = SpareBuffer(), writesToSocket: Bool = false
+        server context: TLSServerContext, speaksHTTP2: Bool = false, spare: SpareBuffer = SpareBuffer(),
+        writesToSocket: Bool = false
     ) throws(TLSError) {
-        engine = try TLSEngine(server: context)
+        engine = try TLSEngine(server: context, speaksHTTP2: speaksHTTP2)
         isClient = false
         self.spare = spare
         self.writesToSocket = writesToSocket

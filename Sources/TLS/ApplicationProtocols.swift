@@ -21,28 +21,38 @@ enum ApplicationProtocols {
         return list
     }
 
-    /// Selects `http/1.1` for a server, from a list that OpenSSL has validated. Refuses a client that offers only h2;
-    /// accepts one that offers something else, without a protocol.
+    /// Selects for a server, from a list that OpenSSL has validated: `h2` if the server `speaksHTTP2`, otherwise
+    /// `http/1.1`. Refuses a client that offers only `h2` to a server that does not speak it; accepts one that offers
+    /// something else, without a protocol.
     static func select(
-        from offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32,
+        from offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32, speaksHTTP2: Bool,
         into chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ chosenLength: UnsafeMutablePointer<UInt8>?
     ) -> Int32 {
         let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
         var onlyH2 = !list.isEmpty
+        var selected: Range<Int>?
         var position = 0
         while position < list.count {
             let start = position + 1
             let end = start + Int(list[position])
-            guard end <= list.count, let offered else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+            guard end <= list.count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
             let name = list[start..<end]
-            if name.elementsEqual(http11) {
-                chosen?.pointee = offered + start
-                chosenLength?.pointee = list[position]
-                return SSL_TLSEXT_ERR_OK
+            if name.elementsEqual(h2) {
+                if speaksHTTP2 {
+                    selected = start..<end
+                    break
+                }
+            } else {
+                onlyH2 = false
+                if selected == nil, name.elementsEqual(http11) { selected = start..<end }
             }
-            onlyH2 = onlyH2 && name.elementsEqual(h2)
             position = end
         }
-        return onlyH2 ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
+        guard let selected, let offered else {
+            return onlyH2 ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_NOACK
+        }
+        chosen?.pointee = offered + selected.lowerBound
+        chosenLength?.pointee = UInt8(selected.count)
+        return SSL_TLSEXT_ERR_OK
     }
 }

@@ -22,9 +22,9 @@ package final class TLSEngine {
         case inputClosed
     }
 
-    private enum Role {
+    enum Role {
         case client(TLSClientContext, host: String, alpn: [String])
-        case server(TLSServerContext)
+        case server(TLSServerContext, speaksHTTP2: Bool)
     }
 
     private enum Question {
@@ -47,7 +47,7 @@ package final class TLSEngine {
     @exclusivity(unchecked) package private(set) var isEstablished = false
 
     let ssl: OpaquePointer
-    private let role: Role
+    let role: Role
     @exclusivity(unchecked) private var failure: TLSError?
     private var question = Question.none
     var trustQuestion: TrustQuestion {
@@ -96,9 +96,10 @@ package final class TLSEngine {
         if let session, session.host == host { offer(session, of: context) }
     }
 
-    /// A connection from a client.
-    package convenience init(server context: TLSServerContext) throws(TLSError) {
-        try self.init(.server(context), context.ssl, asksAboutTrust: false, revocation: .off)
+    /// A connection from a client. `speaksHTTP2`: selects `h2` if the client offers it.
+    package convenience init(server context: TLSServerContext, speaksHTTP2: Bool = false) throws(TLSError) {
+        try self.init(
+            .server(context, speaksHTTP2: speaksHTTP2), context.ssl, asksAboutTrust: false, revocation: .off)
         SSL_set_accept_state(ssl)
         guard context.install(on: ssl) else {
             throw .drained(.configuration, "OpenSSL does not accept the server's certificate")
@@ -283,14 +284,6 @@ package final class TLSEngine {
             verifiedClientChain: serverTrust == nil ? certificates(in: SSL_get0_verified_chain(ssl)) : [])
     }
 
-    private var selectedProtocol: String? {
-        var start: UnsafePointer<UInt8>?
-        var length: UInt32 = 0
-        SSL_get0_alpn_selected(ssl, &start, &length)
-        return length == 0
-            ? nil : String(decoding: UnsafeBufferPointer(start: start, count: Int(length)), as: UTF8.self)
-    }
-
     // MARK: Verdicts
 
     /// Finds and keeps the verdict. With `isLast`, only statuses can amend it later: the engine then waits for those
@@ -395,27 +388,5 @@ package final class TLSEngine {
         } else if point == SSL_CB_HANDSHAKE_DONE {
             SSL_set_options(ssl, csn_SSL_OP_NO_RENEGOTIATION)
         }
-    }
-
-    /// Refuses a client that does not ask for the configured server name (RFC 6066 §3).
-    func clientSaidHello(alert: UnsafeMutablePointer<Int32>?) -> Int32 {
-        guard case .server(let context) = role, let expected = context.serverName else {
-            return SSL_CLIENT_HELLO_SUCCESS
-        }
-        switch ServerName(inHelloOf: ssl) {
-        case .name(let name) where name.lowercased() == expected:
-            return SSL_CLIENT_HELLO_SUCCESS
-        case .name(let name):
-            fail(
-                TLSError(.serverNameMismatch(name), "the client asked for \"\(name)\" instead of \"\(expected)\""))
-        case .missing:
-            fail(
-                TLSError(.serverNameMismatch(""), "the client sent no server name instead of \"\(expected)\"")
-            )
-        case .malformed:
-            fail(TLSError(.serverNameMismatch(""), "the client's server name is malformed"))
-        }
-        alert?.pointee = SSL_AD_UNRECOGNIZED_NAME
-        return SSL_CLIENT_HELLO_ERROR
     }
 }

@@ -5,8 +5,9 @@ import CountersignCertificates
 
 /// The configuration of connections from clients to one name: its leaf certificate, chain and key.
 ///
-/// Selects `http/1.1` by ALPN (RFC 7301) if the client offers it. A client that offers only `h2` gets the alert
-/// no_application_protocol; any other continues without ALPN. Renegotiation is refused. Sessions are resumed with
+/// Selects `h2` by ALPN (RFC 7301) on connections that may use it, otherwise `http/1.1`, if the client offers it. A
+/// client that offers only `h2` where it may not gets the alert no_application_protocol; any other continues without
+/// ALPN. Renegotiation is refused. Sessions are resumed with
 /// tickets.
 package final class TLSServerContext: Sendable {
     /// Which client certificates are requested, and whether one is required.
@@ -88,8 +89,10 @@ package final class TLSServerContext: Sendable {
             ssl.pointer, { ssl, alert, _ in TLSEngine.of(ssl)?.clientSaidHello(alert: alert) ?? 0 }, nil)
         SSL_CTX_set_alpn_select_cb(
             ssl.pointer,
-            { _, chosen, chosenLength, offered, offeredLength, _ in
-                ApplicationProtocols.select(from: offered, offeredLength, into: chosen, chosenLength)
+            { ssl, chosen, chosenLength, offered, offeredLength, _ in
+                ApplicationProtocols.select(
+                    from: offered, offeredLength, speaksHTTP2: TLSEngine.of(ssl)?.speaksHTTP2 ?? false, into: chosen,
+                    chosenLength)
             }, nil)
         return ssl
     }

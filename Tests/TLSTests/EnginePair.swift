@@ -68,13 +68,13 @@ final class EnginePair {
     init(
         client: TLSClientContext, server: TLSServerContext, host: String = "localhost", alpn: [String] = ["http/1.1"],
         session: TLSSession? = nil, asksAboutTrust: Bool = false, revocation: RevocationCheck = .soft,
-        chunk: Int = .max
+        chunk: Int = .max, speaksHTTP2: Bool = false
     ) throws {
         self.client = EngineSide(
             try TLSEngine(
                 client: client, host: host, alpn: alpn, session: session, asksAboutTrust: asksAboutTrust,
                 revocation: revocation))
-        self.server = EngineSide(try TLSEngine(server: server))
+        self.server = EngineSide(try TLSEngine(server: server, speaksHTTP2: speaksHTTP2))
         self.chunk = chunk
     }
 

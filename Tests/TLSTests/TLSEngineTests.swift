@@ -50,6 +50,20 @@ struct TLSEngineTests {
         #expect(pair.server.engine.summary?.alpn == chosen)
     }
 
+    @Test(
+        arguments: [
+            (["h2"], "h2"), (["http/1.1", "h2"], "h2"), (["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"),
+            (["h2c", "http/1.1"], "http/1.1"), (["h2c"], nil), ([], nil),
+        ] as [([String], String?)])
+    func serverThatSpeaksHTTP2PrefersIt(offered: [String], chosen: String?) throws {
+        let pair = try EnginePair(
+            client: Fixture.client(), server: Fixture.server(), alpn: offered, speaksHTTP2: true)
+        pair.run()
+        let summary = try #require(pair.client.engine.summary)
+        #expect(summary.alpn == chosen)
+        #expect(pair.server.engine.summary?.alpn == chosen)
+    }
+
     @Test(arguments: Fixture.bothVersions)
     func clientThatOffersOnlyH2IsRefused(version: Int32) throws {
         let pair = try EnginePair(client: Fixture.client(version: version), server: Fixture.server(), alpn: ["h2"])
