@@ -78,7 +78,7 @@ extension ClientConnection {
         standIn = nil
         admission.forgetRoute()
         phase = .clientHandshake
-        identify()
+        distrust.handshakeBegan(session, services)
         context.pipeline.fireChannelRead(input.takeAll())
         context.pipeline.fireChannelReadComplete()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAnswering
 import Glibc
 import CountersignHTTP1
 import NIOCore
@@ -30,6 +31,11 @@ extension ClientConnection {
             // A client may half-close after its last request (RFC 9112 §9.6). Pipelined requests are still answered.
             break
         }
+    }
+
+    func noteDistrust(_ sign: ClientDistrust.Sign) {
+        let isInHandshake = if case .clientHandshake = phase { true } else { false }
+        distrust.left(sign, isInHandshake: isInHandshake, session, services)
     }
 
     func bodyCut() {
@@ -84,7 +90,7 @@ extension ClientConnection {
     func drain() {
         closesAfterResponse = true
         switch phase {
-        case .head where headStartedAt == nil && !hasOnlyShakenHands: close()
+        case .head where headStartedAt == nil && !distrust.hasOnlyShakenHands: close()
         case .firstBytes: leaveFirstBytes("the proxy stops")
         case .clientHello: close()
         case .clientHandshake, .head:

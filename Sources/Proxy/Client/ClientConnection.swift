@@ -47,8 +47,6 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var phase = Phase.head
     var accepted: AcceptedConnect?
     var standIn: (site: ClientSession.ConnectSite, tls: TLSServerContext)?
-    /// Nil until the client begins a TLS handshake.
-    var program: ClientProgram?
     let input = MessageInput(sentBy: .client)
     var inputEnded = false
     var exchange: ExchangeDriver?
@@ -60,8 +58,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var parsing = false
     var headStartedAt: UInt64?
     var idleSince: UInt64
-    /// Whether a client that was shown a certificate of the local CA has sent nothing since the handshake.
-    var hasOnlyShakenHands = false
+    var distrust = DistrustWatch()
 
     // Output.
     let output: MessageOutput
@@ -119,7 +116,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if case .discarding = phase { return }
         if case .closed = phase { return }
-        hasOnlyShakenHands = false
+        distrust.received()
         input.append(unwrapInboundIn(data))
         if case .head = phase, headStartedAt == nil { headStartedAt = services.now }
         parse()
@@ -142,7 +139,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
             if case .clientHandshake = phase {
                 phase = .head
                 idleSince = services.now
-                hasOnlyShakenHands = true
+                distrust.handshakeCompleted()
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
             clientEndedInput()

@@ -31,10 +31,17 @@ final class ClientProgram: Sendable {
     }
 }
 
-extension ClientConnection {
-    /// Identifies the client's program before its handshake, because it may end after that, if an observer wants to
-    /// know of each client. Only one search runs at a time.
-    func identify() {
+/// Watches whether a client shows that it does not trust the local CA: it leaves during its handshake, or after it
+/// without a request.
+struct DistrustWatch {
+    /// Nil until the client begins a TLS handshake.
+    private var program: ClientProgram?
+    /// Whether a client that was shown a certificate of the local CA has sent nothing since the handshake.
+    private(set) var hasOnlyShakenHands = false
+
+    /// The client's handshake begins. Identifies its program now, because it may end after that, if an observer wants
+    /// to know of each client. Only one search runs at a time.
+    mutating func handshakeBegan(_ session: ClientSession, _ services: LoopServices) {
         let shared = services.shared
         let program = ClientProgram(session.process)
         self.program = program
@@ -45,11 +52,17 @@ extension ClientConnection {
         }
     }
 
-    /// The client has left during a handshake with a certificate of the local CA, or before its first request. Reports
-    /// this, with the client's program. Does not report it if the certificate stands in for one that does not verify,
-    /// which no client is supposed to trust.
-    func noteDistrust(_ sign: ClientDistrust.Sign) {
-        let isInHandshake = if case .clientHandshake = phase { true } else { false }
+    mutating func handshakeCompleted() { hasOnlyShakenHands = true }
+
+    /// The client has sent something after the handshake.
+    mutating func received() { hasOnlyShakenHands = false }
+
+    /// The client has left: `isInHandshake`, or perhaps before its first request. Reports this, with the client's
+    /// program. Does not report it if the certificate stands in for one that does not verify, which no client is
+    /// supposed to trust.
+    mutating func left(
+        _ sign: ClientDistrust.Sign, isInHandshake: Bool, _ session: ClientSession, _ services: LoopServices
+    ) {
         guard isInHandshake || hasOnlyShakenHands, let site = session.connectSite, site.pin == nil, let program else {
             return
         }
