@@ -149,7 +149,7 @@ import Testing
         #expect(poll(seconds: 20) { (try? place.leaf()) != old ? true : nil } == true, "\(serve.errorOutput)")
         #expect(try place.leaf().publicKeyDER == first.publicKeyDER && place.isVerified())
         serve.send(SIGTERM)
-        #expect(serve.waitForExit(seconds: 15) == 0)
+        #expect(serve.waitForExit(seconds: 60) == 0)
     }
 
     private static var tomorrow: String {

@@ -91,7 +91,7 @@ import Testing
         try sandbox.succeed("sites", "add", "http://git.corp.example", "plaintext=yes")
         let proxy = try sandbox.serve()
         proxy.send(SIGTERM)
-        #expect(proxy.waitForExit(seconds: 15) == 0)
+        #expect(proxy.waitForExit(seconds: 60) == 0)
         #expect(proxy.errorOutput.isEmpty)
     }
 
@@ -128,7 +128,7 @@ import Testing
         let before = try place.leaf()
         let refreshed = try place.refresh("laptop")
         #expect(refreshed.status == 0, "\(refreshed.said)")
-        #expect(poll(seconds: 10) { proxy.errorOutput.contains("again: ") ? true : nil } == true)
+        #expect(poll(seconds: 60) { proxy.errorOutput.contains("again: ") ? true : nil } == true)
         // The rest of the response that began with the old certificate.
         let length =
             size - (head.utf8.count - (head.range(of: "\r\n\r\n").map { head[..<$0.upperBound].utf8.count } ?? 0))

@@ -85,7 +85,7 @@ import Testing
         _ = try ControlSocket.ask(.lock, of: Home(path: sandbox.home))
         // The connection that has waited longest gets the reason. Which one that is depends on the threads that wait
         // for them.
-        let reason = poll(seconds: 10) { () -> String? in
+        let reason = poll(seconds: 60) { () -> String? in
             for connection in silent where connection.waitForInput(seconds: 0) {
                 if case .line(let line) = connection.receiveLine() { return String(decoding: line, as: UTF8.self) }
             }

@@ -118,7 +118,7 @@ import Testing
         try sandbox.succeed("vault", "unlock", "--password-stdin", input: "\(Self.passphrase)\n")
         #expect(try sandbox.succeed("credential", "list").contains("jdoe"))
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 15) == 0)
+        #expect(server.waitForExit(seconds: 60) == 0)
         #expect(try sandbox.countersign("credential", "list").error == Self.needsPassphrase)
         let asking = try serve("--ask-passphrase")
         defer { asking.send(SIGTERM) }
@@ -173,7 +173,7 @@ import Testing
         let result = try sandbox.sh(script)
         #expect(result.error.isEmpty, "\(result.said)")
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 15) == 0)
+        #expect(server.waitForExit(seconds: 60) == 0)
         for number in 1...7 { #expect(try Self.password(of: "name\(number)", sandbox) == "canary-\(number)") }
     }
 
@@ -269,10 +269,10 @@ import Testing
         let isWaiting: Bool? = poll(seconds: 60) { refresh.errorOutput.contains("next poll at") ? true : nil }
         try #require(isWaiting == true, "\(refresh.errorOutput)")
         refresh.send(SIGINT)
-        _ = refresh.waitForExit(seconds: 5)
+        _ = refresh.waitForExit(seconds: 60)
         try place.control()
         // The request is still pending, for an hour. Whether the server still renews shows at the lock.
-        let isFree: Bool? = poll(seconds: 10) {
+        let isFree: Bool? = poll(seconds: 60) {
             (try? RenewalLock.acquireIfFree("laptop", of: Home(path: place.sandbox.home))) == nil ? nil : true
         }
         #expect(isFree == true)

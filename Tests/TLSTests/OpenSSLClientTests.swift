@@ -47,7 +47,7 @@ struct OpenSSLClientTests {
         var heard: [Heard] { logs.withLockedValue { $0.last }?.withLockedValue { $0.heard } ?? [] }
 
         func hears(_ entry: Heard) -> Bool {
-            poll(seconds: 10) { heard.contains(entry) ? true : nil } ?? false
+            poll(seconds: 60) { heard.contains(entry) ? true : nil } ?? false
         }
     }
 
