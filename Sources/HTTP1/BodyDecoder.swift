@@ -163,19 +163,8 @@ package struct BodyDecoder: Sendable {
         guard trailers.count > 2 else { return nil }
         let bytes = trailers
         trailers = []
-        var position = 0
         do throws(HTTP1Error) {
-            var section = FieldLines.Section()
-            let isWhole = try FieldLines.read(
-                &section, in: bytes.span.bytes, from: &position, atMost: limits.fieldCount, sentBy: sender)
-            guard isWhole, position == bytes.count else {
-                throw HTTP1Error(.malformedTrailers, "trailer section ends inside a field line", sentBy: sender)
-            }
-            let trailers = FieldLines(bytes: bytes, consume section)
-            guard !trailers.contains(.contentLength), !trailers.contains(.transferEncoding) else {
-                throw HTTP1Error(.malformedTrailers, "framing after the body", sentBy: sender)
-            }
-            return trailers
+            return try FieldLines.trailers(bytes, limits: limits, sentBy: sender)
         } catch {
             // The body is complete without them, and a recipient may discard them (RFC 9110 §6.5.1).
             if sender == .origin, Self.hasCertainEnd(bytes) {

@@ -25,15 +25,23 @@ package enum ChunkedEncoding {
         return HeadWriter.bytes(about: trailers.bytes.count + 8) { writer in
             writer.append("0\r\n")
             let options = head.map(ConnectionOptions.of)
-            let span = trailers.bytes.span.bytes
-            writer.lines(of: trailers) { line in
-                guard line.known == .other else { return false }
-                if let options, options.name(line.name, in: trailers) { return false }
-                let name = Range<Int>(line.name)
-                return !forbidden.contains { span.matches($0, at: name) }
-            }
+            writer.lines(of: trailers) { mayFollow($0, of: trailers, options) }
             writer.append("\r\n")
         }
+    }
+
+    private static func mayFollow(_ line: FieldLine, of trailers: FieldLines, _ options: ConnectionOptions?) -> Bool {
+        guard line.known == .other else { return false }
+        if let options, options.name(line.name, in: trailers) { return false }
+        let span = trailers.bytes.span.bytes
+        let name = Range<Int>(line.name)
+        return !forbidden.contains { span.matches($0, at: name) }
+    }
+
+    /// The lines that ``end(trailers:head:)`` writes, for a version of HTTP that has no chunks.
+    package static func forwardedTrailers(_ trailers: FieldLines, head: FieldLines?) -> [FieldLine] {
+        let options = head.map(ConnectionOptions.of)
+        return trailers.lines.filter { mayFollow($0, of: trailers, options) }
     }
 
     /// No field of `FieldName` may be a trailer, nor any of these.

@@ -61,6 +61,25 @@ extension FieldLines {
         return false
     }
 
+    /// The fields of a trailer section that is exactly `bytes`, with the empty line at its end. Refuses fields that
+    /// would frame the message after its content (RFC 9110 §6.5.1).
+    package static func trailers(
+        _ bytes: [UInt8], limits: HeadLimits, sentBy sender: MessageSender
+    ) throws(HTTP1Error) -> FieldLines {
+        var position = 0
+        var section = Section()
+        let isWhole = try read(
+            &section, in: bytes.span.bytes, from: &position, atMost: limits.fieldCount, sentBy: sender)
+        guard isWhole, position == bytes.count else {
+            throw HTTP1Error(.malformedTrailers, "trailer section ends inside a field line", sentBy: sender)
+        }
+        let trailers = FieldLines(bytes: bytes, consume section)
+        guard !trailers.contains(.contentLength), !trailers.contains(.transferEncoding) else {
+            throw HTTP1Error(.malformedTrailers, "framing after the body", sentBy: sender)
+        }
+        return trailers
+    }
+
     @inline(__always)
     private static func readLine(
         in section: RawSpan, from start: Int, isFirst: Bool, sentBy sender: MessageSender

@@ -46,6 +46,16 @@ package struct GeneratedResponse: Sendable {
         }
     }
 
+    /// Writes the fields as lines with CRLF, without an empty line, for a version of HTTP whose heads are not lines,
+    /// and returns their length. If that is more than `space` has, the contents of `space` are incomplete. The content is
+    /// `contentLength` octets long; nil writes no length.
+    package func writeFields(contentLength: Int?, into space: UnsafeMutableRawBufferPointer) -> Int {
+        HeadWriter.write(into: space) { writer in
+            for (name, value) in fields { writer.extraField(name, value) }
+            if let contentLength { writer.framing(.length(UInt64(contentLength))) }
+        }
+    }
+
     /// The reason phrase of RFC 9110 §15 or RFC 6585, or that of the status class.
     package static func reason(of status: Int) -> String {
         switch status {

@@ -51,3 +51,19 @@ struct ConnectionOptions {
         }
     }
 }
+
+/// What decides which lines of a message pass, apart from their names: found once per message.
+struct KeptFields {
+    /// A received Content-Length still is correct.
+    let keepsLength: Bool
+    /// The message's Connection field names fields that the proxy does not know.
+    let removes: Bool
+    let options: ConnectionOptions
+
+    @inline(__always)
+    init(_ fields: FieldLines, declaring framing: BodyFraming) {
+        keepsLength = fields.declares(framing)
+        removes = fields.connection.removesFields
+        options = ConnectionOptions.of(fields)
+    }
+}

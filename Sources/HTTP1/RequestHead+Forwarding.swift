@@ -103,36 +103,77 @@ extension RequestHead {
                 run = 0..<0
                 writer.field("Host", forwarding.host)
             }
-            let keepsLength = fields.declares(forwarding.framing)
-            let removes = fields.connection.removesFields
-            let options = ConnectionOptions.of(fields)
+            let kept = KeptFields(fields, declaring: forwarding.framing)
             writer.lines(of: fields, after: run) { line in
-                switch line.known {
-                case .host: keepsHost
-                case .countersignTrust: false
-                case .contentLength: keepsLength
-                case .authorization: forwarding.authorization == nil
-                case .cookie: forwarding.cookie == nil
-                case .expect: forwarding.keepsExpect
-                case .maxForwards: forwarding.maxForwards == nil
-                case .other: !removes || !options.name(line.name, in: fields)
-                default: !line.known.isHopByHop
-                }
+                line.known == .host ? keepsHost : keeps(line, forwarding, kept)
             }
-            if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
-            if let authorization = forwarding.authorization {
-                writer.field("Authorization", authorization)
-            }
-            if let cookie = forwarding.cookie, cookie.byteCount > 0 { writer.field("Cookie", cookie) }
-            for field in forwarding.added { writer.field(field.name, field.value) }
-            if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
-            if !keepsLength { writer.framing(forwarding.framing) }
+            writeNewFields(forwarding, kept, framing: forwarding.framing, to: &writer)
             writer.connection(forwarding.connection, upgrade: upgrade)
             if forwarding.isForParent { writer.append(HeadWriter.proxyKeepAlive) }
             if let via = forwarding.via { writer.append(via.line) }
             writer.append("\r\n")
         }
     }
+
+    // MARK: Fields
+
+    /// Visits the received lines that are forwarded unchanged, for a version of HTTP whose heads are not lines. Host is
+    /// not among them, and neither are the fields of the connection.
+    package func forEachKeptField(_ forwarding: borrowing RequestForwarding, _ visit: (FieldLine) -> Void) {
+        let kept = KeptFields(fields, declaring: forwarding.framing)
+        for line in fields.lines where line.known != .host && keeps(line, forwarding, kept) { visit(line) }
+    }
+
+    /// Writes the fields that follow them as lines with CRLF, without an empty line, and returns their length. If that
+    /// is more than `space` has, the contents of `space` are incomplete.
+    package func writeNewFields(
+        _ forwarding: borrowing RequestForwarding, into space: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        HeadWriter.write(into: space) { writer in
+            let length: BodyFraming = forwarding.framing.isChunked ? .none : forwarding.framing
+            writeNewFields(forwarding, KeptFields(fields, declaring: length), framing: length, to: &writer)
+            if let via = forwarding.via { writer.append(via.line) }
+        }
+    }
+
+    /// Whether a line other than Host is forwarded unchanged.
+    @inline(__always)
+    private func keeps(
+        _ line: FieldLine, _ forwarding: borrowing RequestForwarding, _ kept: borrowing KeptFields
+    ) -> Bool {
+        switch line.known {
+        case .host, .countersignTrust: false
+        case .contentLength: kept.keepsLength
+        case .authorization: forwarding.authorization == nil
+        case .cookie: forwarding.cookie == nil
+        case .expect: forwarding.keepsExpect
+        case .maxForwards: forwarding.maxForwards == nil
+        case .other: !kept.removes || !kept.options.name(line.name, in: fields)
+        default: !line.known.isHopByHop
+        }
+    }
+
+    @inline(__always)
+    private func writeNewFields(
+        _ forwarding: borrowing RequestForwarding, _ kept: borrowing KeptFields, framing: BodyFraming,
+        to writer: inout HeadWriter
+    ) {
+        if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
+        if let authorization = forwarding.authorization { writer.field("Authorization", authorization) }
+        if let cookie = forwarding.cookie, cookie.byteCount > 0 { writer.field("Cookie", cookie) }
+        for field in forwarding.added { writer.field(field.name, field.value) }
+        if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
+        if !kept.keepsLength { writer.framing(framing) }
+    }
+
+    /// Writes the target of `forwarding` and returns its length, as ``writeNewFields(_:into:)`` does.
+    package func writeTarget(
+        _ forwarding: borrowing RequestForwarding, into space: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        HeadWriter.write(into: space) { appendTarget(forwarding.target, to: &$0) }
+    }
+
+    // MARK: The start of the head
 
     /// The offset after the CRLF.
     private var requestLineEnd: Int { targetRange.upperBound + " HTTP/1.1\r\n".utf8.count }

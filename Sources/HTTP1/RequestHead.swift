@@ -14,7 +14,7 @@ package struct RequestHead: Sendable {
     package let method: Method
     package let version: HTTPVersion
     package let fields: FieldLines
-    package let framing: BodyFraming
+    package private(set) var framing: BodyFraming
     /// A body is declared, even if it is empty.
     package var hasBody: Bool { if case .none = framing { false } else { true } }
     /// The request asks for a tunnel (RFC 9110 §9.3.6).
@@ -87,6 +87,14 @@ package struct RequestHead: Sendable {
         keepsAlive = line.version == .http11 && !fields.connection.closes
         expectsContinue = line.version == .http11 && fields.list(.expect, contains: "100-continue")
         self.fields = fields
+    }
+
+    /// The head of a request whose content ends with a mark other than the last chunk, as END_STREAM in HTTP/2 is. Its
+    /// framing is that of the chunked coding, but it has no Transfer-Encoding; forwarding over HTTP/1 adds one.
+    package consuming func withMarkedEnd() -> RequestHead {
+        guard case .none = framing else { return self }
+        framing = .chunked
+        return self
     }
 
     // MARK: The request-line

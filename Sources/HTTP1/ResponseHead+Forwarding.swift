@@ -57,30 +57,61 @@ extension ResponseHead {
                 writer.append(reasonBytes)
                 writer.append("\r\n")
             }
-            let removes = fields.connection.removesFields
-            let options = ConnectionOptions.of(fields)
-            let keepsLength = fields.declares(framing)
-            let passesLength = keepsLength || framing == .none && describesContent
-            writer.lines(of: fields, after: run) { line in
-                switch line.known {
-                case .contentLength: passesLength
-                case .countersignTrust: false
-                case .wwwAuthenticate, .authenticationInfo: !changes.dropsAuthentication
-                case .proxyStatus: ProxyStatus.renamed(fields.value(of: line)) == nil
-                case .other, .foldedFraming:
-                    (!removes || !options.name(line.name, in: fields))
-                        && !(changes.dropsAllowOrigin && fields.isAllowOrigin(line))
-                default: !line.known.isHopByHop
-                }
-            }
-            if !keepsLength { writer.framing(framing) }
+            let kept = KeptFields(fields, declaring: framing)
+            let passesLength = kept.keepsLength || framing == .none && describesContent
+            writer.lines(of: fields, after: run) { keeps($0, changes, kept, passesLength: passesLength) }
+            if !kept.keepsLength { writer.framing(framing) }
             writer.connection(framing == .untilClose ? .close : connection, upgrade: upgrade)
-            if fields.contains(.proxyStatus) { writer.renamedStatus(fields) }
-            for (name, value) in changes.extraFields { writer.extraField(name, value) }
-            for value in changes.setCookies { writer.field("Set-Cookie", octets: value) }
-            if let via = changes.via { writer.append(via.line) }
+            writeNewFields(changes, to: &writer)
             writer.append("\r\n")
         }
+    }
+
+    // MARK: Fields
+
+    /// Visits the received lines that are forwarded unchanged, for a version of HTTP whose heads are not lines. The
+    /// fields of the connection are not among them. `framing` is as in ``forwarded(_:framing:connection:)``.
+    package func forEachKeptField(
+        _ changes: ResponseChanges, framing: BodyFraming, _ visit: (FieldLine) -> Void
+    ) {
+        let kept = KeptFields(fields, declaring: framing)
+        let passesLength = kept.keepsLength || framing == .none && describesContent
+        for line in fields.lines where keeps(line, changes, kept, passesLength: passesLength) { visit(line) }
+    }
+
+    /// Writes the fields that follow them as lines with CRLF, without an empty line, and returns their length. If that
+    /// is more than `space` has, the contents of `space` are incomplete.
+    package func writeNewFields(
+        _ changes: ResponseChanges, framing: BodyFraming, into space: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        HeadWriter.write(into: space) { writer in
+            if case .length = framing, !fields.declares(framing) { writer.framing(framing) }
+            writeNewFields(changes, to: &writer)
+        }
+    }
+
+    @inline(__always)
+    private func keeps(
+        _ line: FieldLine, _ changes: ResponseChanges, _ kept: KeptFields, passesLength: Bool
+    ) -> Bool {
+        switch line.known {
+        case .contentLength: passesLength
+        case .countersignTrust: false
+        case .wwwAuthenticate, .authenticationInfo: !changes.dropsAuthentication
+        case .proxyStatus: ProxyStatus.renamed(fields.value(of: line)) == nil
+        case .other, .foldedFraming:
+            (!kept.removes || !kept.options.name(line.name, in: fields))
+                && !(changes.dropsAllowOrigin && fields.isAllowOrigin(line))
+        default: !line.known.isHopByHop
+        }
+    }
+
+    @inline(__always)
+    private func writeNewFields(_ changes: ResponseChanges, to writer: inout HeadWriter) {
+        if fields.contains(.proxyStatus) { writer.renamedStatus(fields) }
+        for (name, value) in changes.extraFields { writer.extraField(name, value) }
+        for value in changes.setCookies { writer.field("Set-Cookie", octets: value) }
+        if let via = changes.via { writer.append(via.line) }
     }
 
     /// Whether Content-Length is allowed in a response without a body: not in 1xx and 204 (RFC 9110 §8.6), not with
