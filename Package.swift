@@ -76,6 +76,11 @@ let package = Package(
             name: "CountersignCCurl", path: "Sources/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // Only the headers: the first challenge that Kerberos could answer loads the library.
         .systemLibrary(name: "CountersignCGSSAPI", path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
+        // HTTP/2's frames, HPACK and flow control. swift-nio-http2 keeps field values as strings, which changes octets
+        // beyond ASCII, and needs several times the processor time per request.
+        .systemLibrary(
+            name: "CountersignCNGHTTP2", path: "Sources/CNGHTTP2", pkgConfig: "libnghttp2",
+            providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
         // No headers either: the first QR code loads libqrencode, if it is installed.
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
@@ -87,6 +92,7 @@ let package = Package(
         module("Cryptography", ["COpenSSL"]),
         module("Addresses", ["Cryptography"]),
         module("HTTP1"),
+        module("HTTP2", ["HTTP1", "CNGHTTP2"]),
         module("Loopback"),
         module("Challenges", ["Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
@@ -217,6 +223,7 @@ let package = Package(
         tests("CryptographyTests", ["Cryptography"]),
         tests("AddressesTests", ["Addresses", "SitePolicy"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
+        tests("HTTP2Tests", ["HTTP2", "HTTP1", "CNGHTTP2"]),
         tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Addresses", "Cryptography"]),

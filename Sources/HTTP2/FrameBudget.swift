@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How many frames that carry nothing a peer may send on one connection: a bucket of tokens that refills with time and
+/// with useful work.
+///
+/// Each PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA, tiny WINDOW_UPDATE and unknown frame costs a token, and so
+/// does each RST_STREAM that the peer makes us send. A peer without tokens is told ENHANCE_YOUR_CALM, and the
+/// connection ends (RFC 9113 §10.5). Content and complete responses return tokens, because clients measure the
+/// bandwidth with a PING per round trip while they receive: gRPC does so.
+package struct FrameBudget: Hashable, Sendable {
+    /// The tokens of a fresh connection, and the most that it can have.
+    package static let capacity = 400
+    /// Tokens returned per second.
+    package static let refillPerSecond = 50
+    /// Octets of content, in either direction, that return one token.
+    package static let contentBytesPerToken = 4096
+    /// Increments of WINDOW_UPDATE below this number of octets cost a token.
+    package static let tinyWindowBytes: UInt32 = 1024
+
+    private static let nanosecondsPerToken = 1_000_000_000 / UInt64(refillPerSecond)
+
+    package private(set) var tokens = FrameBudget.capacity
+    /// The time up to which tokens have been returned, in nanoseconds of a monotonic clock.
+    private var refilledAt: UInt64
+    private var unpaidContentBytes = 0
+
+    package init(at now: UInt64) { refilledAt = now }
+
+    /// Takes one token; false if none is left at `now`, in nanoseconds of the same clock.
+    package mutating func spend(at now: UInt64) -> Bool {
+        if tokens < FrameBudget.capacity { refill(at: now) } else { refilledAt = max(refilledAt, now) }
+        guard tokens > 0 else { return false }
+        tokens -= 1
+        return true
+    }
+
+    /// Content of `byteCount` octets went through.
+    package mutating func contentPassed(_ byteCount: Int) {
+        unpaidContentBytes += byteCount
+        guard unpaidContentBytes >= FrameBudget.contentBytesPerToken else { return }
+        earn(unpaidContentBytes / FrameBudget.contentBytesPerToken)
+        unpaidContentBytes %= FrameBudget.contentBytesPerToken
+    }
+
+    /// A request was answered to its end.
+    package mutating func exchangeCompleted() { earn(1) }
+
+    private mutating func refill(at now: UInt64) {
+        guard now > refilledAt else { return }
+        let due = (now - refilledAt) / FrameBudget.nanosecondsPerToken
+        earn(Int(min(due, UInt64(FrameBudget.capacity))))
+        refilledAt += due * FrameBudget.nanosecondsPerToken
+    }
+
+    private mutating func earn(_ count: Int) { tokens = min(FrameBudget.capacity, tokens + count) }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignCNGHTTP2
+import CountersignHTTP1
+
+/// What nghttp2 reports about frames from the peer.
+extension HTTP2Session {
+    // MARK: The budget
+
+    /// Charges frames that carry nothing. False if the connection ends here.
+    func frameBegins(_ head: nghttp2_frame_hd) -> Bool {
+        switch UInt32(head.type) {
+        case NGHTTP2_DATA.rawValue:
+            let ends = head.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+            return head.length > 0 || ends || spend()
+        case NGHTTP2_HEADERS.rawValue:
+            return role == .client || requestBegins(head.stream_id)
+        case NGHTTP2_CONTINUATION.rawValue:
+            // nghttp2 limits their number per block.
+            return true
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            // nghttp2 reports those for open streams, with their increment.
+            return head.stream_id == 0 || streams[head.stream_id] != nil || spend()
+        default:
+            return spend()
+        }
+    }
+
+    /// HEADERS on a lower identifier are trailers, or late trailers of a stream that we reset; but a stream that the
+    /// client skipped cannot be opened any more (RFC 9113 §5.1.1), which nghttp2 ignores.
+    private func requestBegins(_ id: Int32) -> Bool {
+        if id > lastStreamID {
+            if id > lastStreamID + 2 {
+                if skipped.count == HTTP2Session.skippedRangeLimit { skipped.removeFirst() }
+                skipped.append(lastStreamID + 1...id - 1)
+            }
+            lastStreamID = id
+            return true
+        }
+        guard streams[id] == nil else { return true }
+        if skipped.contains(where: { $0.contains(id) }) {
+            fail(.protocolError)
+            return false
+        }
+        return spend()
+    }
+
+    /// Takes a token from the budget; false if the connection ends because none is left.
+    func spend() -> Bool {
+        if budget.spend(at: now) { return true }
+        fail(.enhanceYourCalm)
+        return false
+    }
+
+    // MARK: Heads
+
+    func headersBegin(_ frame: UnsafePointer<nghttp2_frame>) {
+        let id = frame.head.pointee.stream_id
+        if let stream = streams[id] {
+            let isTrailers = role == .server || stream.hasResponse
+            block.begin(isTrailers ? .trailers : .response)
+            return
+        }
+        guard role == .server else { return block.begin(.response) }
+        let stream = HTTP2Stream(id: id, session: self)
+        stream.isSent = true
+        streams[id] = stream
+        block.begin(.request)
+    }
+
+    /// Adds a field of the current block; returns the result for nghttp2.
+    func field(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isNeverIndexed: Bool) -> Int32 {
+        block.add(name, value, isNeverIndexed: isNeverIndexed)
+        // References to one entry of the table can make a block thousands of times larger (RFC 7541 §7.3).
+        guard block.isBomb else { return Callbacks.success }
+        fail(.enhanceYourCalm)
+        return Callbacks.failure
+    }
+
+    private func blockReceived(_ id: Int32, isEndOfStream: Bool) -> Bool {
+        defer { block.clear() }
+        guard let stream = streams[id] else { return true }
+        if stream.dropsInput {
+            if isEndOfStream { stream.inputEnded = true }
+            return true
+        }
+        do throws(HTTP2Refusal) {
+            switch block.kind {
+            case .request:
+                let request = try block.request(endsStream: isEndOfStream)
+                stream.method = request.method
+                stream.extendedProtocol = block.extendedProtocol
+                stream.neverIndexed = block.neverIndexed
+                stream.isReported = true
+                delegate?.received(request, on: stream)
+                if isEndOfStream { inputEnded(stream, nil) }
+            case .response:
+                let response = try block.response()
+                let framing = try block.framing(of: response, answering: stream.method, endsStream: isEndOfStream)
+                stream.hasResponse = response.status >= 200
+                stream.neverIndexed = block.neverIndexed
+                delegate?.received(response, framing: framing, on: stream)
+                if isEndOfStream { inputEnded(stream, nil) }
+            case .trailers:
+                let trailers = try block.trailers()
+                inputEnded(stream, trailers)
+            }
+            return true
+        } catch {
+            return refuse(stream, error, isEndOfStream: isEndOfStream)
+        }
+    }
+
+    /// False if the connection ends because the peer has sent too many such messages.
+    private func refuse(_ stream: HTTP2Stream, _ refusal: HTTP2Refusal, isEndOfStream: Bool) -> Bool {
+        if isEndOfStream { stream.inputEnded = true }
+        stream.dropsInput = true
+        stream.refusal = refusal
+        if role == .server, block.kind == .request {
+            stream.isReported = true
+            delegate?.refused(refusal, on: stream)
+            if stream.isFinished {
+                stream.stopRequest()
+                return spend()
+            }
+        }
+        stream.reset(.protocolError)
+        return spend()
+    }
+
+    // MARK: Content and control frames
+
+    func contentReceived(_ content: UnsafeRawBufferPointer, on id: Int32) {
+        guard let stream = streams[id] else { return }
+        guard !stream.dropsInput, content.count > 0 else {
+            nghttp2_session_consume_stream(raw, id, content.count)
+            return
+        }
+        budget.contentPassed(content.count)
+        delegate?.received(content, on: stream)
+    }
+
+    private func inputEnded(_ stream: HTTP2Stream, _ trailers: FieldLines?) {
+        guard !stream.inputEnded else { return }
+        stream.inputEnded = true
+        guard !stream.dropsInput else { return }
+        delegate?.receivedEnd(trailers: trailers, on: stream)
+    }
+
+    /// A frame is complete and valid. False if the connection ends here.
+    func frameReceived(_ frame: UnsafePointer<nghttp2_frame>) -> Bool {
+        let head = frame.head
+        let id = head.pointee.stream_id
+        switch UInt32(head.pointee.type) {
+        case NGHTTP2_DATA.rawValue:
+            let padding = frame.member(nghttp2_data.self).pointee.padlen
+            let isEmpty = head.pointee.length > 0 && head.pointee.length <= padding
+            if isEmpty, !head.isEndOfStream, !spend() { return false }
+            if head.isEndOfStream, let stream = streams[id] { inputEnded(stream, nil) }
+        case NGHTTP2_HEADERS.rawValue:
+            return blockReceived(id, isEndOfStream: head.isEndOfStream)
+        case NGHTTP2_RST_STREAM.rawValue:
+            let code = frame.member(nghttp2_rst_stream.self).pointee.error_code
+            streams[id]?.peerResetCode = HTTP2ErrorCode(rawValue: code)
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            let increment = frame.member(nghttp2_window_update.self).pointee.window_size_increment
+            if UInt32(increment) < FrameBudget.tinyWindowBytes { return spend() }
+        case NGHTTP2_SETTINGS.rawValue:
+            if head.pointee.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { delegate?.settingsChanged() }
+        case NGHTTP2_GOAWAY.rawValue:
+            isGoingAway = true
+            let goaway = frame.member(nghttp2_goaway.self)
+            delegate?.goingAway(
+                lastStreamID: goaway.pointee.last_stream_id, HTTP2ErrorCode(rawValue: goaway.pointee.error_code))
+        default:
+            break
+        }
+        return true
+    }
+}
