@@ -47,8 +47,8 @@ package struct GeneratedResponse: Sendable {
     }
 
     /// Writes the fields as lines with CRLF, without an empty line, for a version of HTTP whose heads are not lines,
-    /// and returns their length. If that is more than `space` has, the contents of `space` are incomplete. The content is
-    /// `contentLength` octets long; nil writes no length.
+    /// and returns their length. If that is more than `space` has, the contents of `space` are incomplete. The content
+    /// is `contentLength` octets long; nil writes no length.
     package func writeFields(contentLength: Int?, into space: UnsafeMutableRawBufferPointer) -> Int {
         HeadWriter.write(into: space) { writer in
             for (name, value) in fields { writer.extraField(name, value) }

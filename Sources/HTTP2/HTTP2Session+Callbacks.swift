@@ -25,6 +25,8 @@ enum Callbacks {
         // Origins that have not sent their SETTINGS yet.
         nghttp2_option_set_peer_max_concurrent_streams(options, 100)
         nghttp2_option_set_max_send_header_block_length(options, 1 << 20)
+        // nghttp2 does not report frames of other types at all, and they cost tokens.
+        for type in UInt8(0x0A)...UInt8.max { nghttp2_option_set_user_recv_extension_type(options, type) }
         return options
     }
 
@@ -62,6 +64,9 @@ enum Callbacks {
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
             guard let frame else { return Callbacks.success }
             return HTTP2Session.at(user).frameReceived(frame) ? Callbacks.success : Callbacks.failure
+        }
+        nghttp2_session_callbacks_set_unpack_extension_callback(callbacks) { _, _, _, _ in
+            Int32(NGHTTP2_ERR_CANCEL.rawValue)
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { raw, _, id, octets, count, user in
             nghttp2_session_consume_connection(raw, count)

@@ -62,6 +62,9 @@ extension HTTP2Session {
             stream?.resetCode = HTTP2ErrorCode(rawValue: code)
             // The peer made nghttp2 reset the stream.
             _ = spend()
+        case NGHTTP2_GOAWAY.rawValue:
+            let code = HTTP2ErrorCode(rawValue: frame.member(nghttp2_goaway.self).pointee.error_code)
+            if failure == nil, code != .noError { failure = code }
         default:
             break
         }

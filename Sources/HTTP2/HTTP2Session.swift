@@ -36,7 +36,7 @@ package final class HTTP2Session {
     package let settings: HTTP2Settings
     /// Held until ``connectionClosed()``.
     package internal(set) var delegate: (any HTTP2SessionDelegate)?
-    /// Why we ended the connection; nil while we have not. A peer's error is told to it by GOAWAY.
+    /// Why we ended the connection; nil before. The peer is told by GOAWAY.
     package internal(set) var failure: HTTP2ErrorCode?
     /// Nothing more can be received or sent: the caller closes the connection once the output is written.
     package var isOver: Bool {

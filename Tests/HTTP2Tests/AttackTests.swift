@@ -15,7 +15,7 @@ import Testing
         for round in 0..<limit {
             server.send(frames(2 * UInt32(round) + 1).flatMap(\.octets))
             if readsReplies, !server.replies().allSatisfy({ $0.type != 7 }) { return round + 1 }
-            if server.session.failure != nil { return round + 1 }
+            if server.session.failure != nil || server.session.isOver { return round + 1 }
         }
         return nil
     }
@@ -103,11 +103,15 @@ import Testing
         #expect(server.recorder.requests[1] == nil)
     }
 
-    @Test func streamsBeyondTheLimitAreRefused() throws {
+    @Test func streamsBeyondTheLimitEndTheConnection() {
         for id in 0..<150 { server.send(.headers(2 * UInt32(id) + 1, Field.get)) }
         #expect(server.recorder.requests.count == 100)
-        #expect(server.replies().allSatisfy { $0.type == 3 && $0.number() == HTTP2ErrorCode.refusedStream.rawValue })
-        let rounds = try #require(rounds { [.headers($0 + 400, Field.get)] })
+        #expect(server.goAwayCode() == .protocolError)
+    }
+
+    @Test func goAwayFloodBesideAnOpenStreamEndsTheConnection() throws {
+        server.send(.headers(1, Field.get))
+        let rounds = try #require(rounds { _ in [.goAway()] })
         #expect(rounds <= FrameBudget.capacity + 1)
     }
 

@@ -37,6 +37,10 @@ import Testing
         ("5.1 closed by RST_STREAM: CONTINUATION", [get, .reset(1), .continuation(1, block)], .protocolError),
         ("5.1.1 even identifier", [.headers(2, Field.get)], .protocolError),
         ("5.1.1 lower identifier", [.headers(5, Field.get), .headers(3, Field.get)], .protocolError),
+        (
+            "5.1.2 more streams than permitted", (0...100).map { .headers(2 * UInt32($0) + 1, Field.get) },
+            .protocolError
+        ),
         ("5.5 unknown frame inside a field block", [half, Frame(0x16), .continuation(1, [])], .protocolError),
         // §6.1, §6.2
         ("6.1 DATA on stream 0", [.data(0, "x")], .protocolError),
@@ -67,10 +71,6 @@ import Testing
         ("6.9 WINDOW_UPDATE of 0", [.windowUpdate(0, 0)], .protocolError),
         ("6.9 WINDOW_UPDATE of 3 octets", [Frame(8, [0, 0, 1])], .frameSizeError),
         ("6.9.1 window beyond 2^31 - 1", [.windowUpdate(0, 0x7FFF_FFFF)], .flowControlError),
-        (
-            "6.9.2 stream window beyond 2^31 - 1", [get, .windowUpdate(1, 0x7000_0000), .settings([(4, 0x7FFF_FFFF)])],
-            .flowControlError
-        ),
         ("6.10 DATA after CONTINUATION", [half, .continuation(1, [], isWhole: false), .data(1, "x")], .protocolError),
         ("6.10 CONTINUATION on stream 0", [half, .continuation(0, [])], .protocolError),
         (
@@ -95,7 +95,7 @@ import Testing
         ),
         (
             "hpack 5.2 padding with zeros",
-            [.headers(1, block: block + [0, 0x84, 0xF2, 0xB2, 0x4A, 0x80, 0x81, 0x1F])], .compressionError
+            [.headers(1, block: block + [0, 0x85, 0xF2, 0xB2, 0x4A, 0x84, 0x80, 0x81, 0x1F])], .compressionError
         ),
         (
             "hpack 5.2 the end-of-string symbol",
@@ -115,18 +115,19 @@ import Testing
         server.send(frames.flatMap(\.octets))
         #expect(server.goAwayCode() == code)
         #expect(server.session.isOver)
-        server.send(.headers(9, Field.get))
-        #expect(server.recorder.requests[9] == nil)
+        server.send(.headers(999, Field.get))
+        #expect(server.recorder.requests[999] == nil)
     }
 
     /// The stream is reset, or refused by an error of the connection.
     static let streamErrors: [(String, [Frame], HTTP2ErrorCode)] = [
-        (
-            "5.1.2 more streams than permitted", (0...100).map { .headers(2 * UInt32($0) + 1, Field.get) },
-            .refusedStream
-        ),
         ("8.1.1 malformed trailers", [post, .headers(1, [Field(":path", "/")])], .protocolError),
-        ("6.9 stream window beyond 2^31 - 1", [get, .windowUpdate(1, 0x7FFF_FFFF)], .flowControlError),
+        ("6.9.1 stream window beyond 2^31 - 1", [get, .windowUpdate(1, 0x7FFF_FFFF)], .flowControlError),
+        // The section demands an error of the connection; nghttp2 resets the streams that are concerned.
+        (
+            "6.9.2 stream window beyond 2^31 - 1", [get, .windowUpdate(1, 0x7000_0000), .settings([(4, 0x7FFF_FFFF)])],
+            .flowControlError
+        ),
     ]
 
     @Test(arguments: streamErrors)
@@ -162,7 +163,7 @@ import Testing
             ]
         ),
         ("hpack 4.2 size of the table at the start of a block", [.headers(1, block: [0x20] + block)]),
-        ("hpack 5.2 Huffman code", [.headers(1, block: block + [0, 0x83, 0xF2, 0xB2, 0x4A, 0x81, 0x1F])]),
+        ("hpack 5.2 Huffman code", [.headers(1, block: block + [0, 0x85, 0xF2, 0xB2, 0x4A, 0x84, 0xFF, 0x81, 0x1F])]),
         (
             "hpack 6.2 literals of each kind",
             [
@@ -201,13 +202,13 @@ import Testing
         let server = UnderTest(.server, hasStarted: false)
         server.send(Frame.preface + Frame.settings([(3, 100)]).octets)
         let frames = server.replies()
-        #expect(frames.map(\.type) == [4, 8, 4])
+        #expect(frames.map(\.type) == [4, 4, 8])
         let entries = stride(from: 0, to: frames[0].payload.count, by: 6).map { start in
             "\(frames[0].payload[start + 1]): \(frames[0].number(at: start + 2))"
         }
         #expect(entries == ["4: 262144", "6: 65536", "3: 100"])
-        #expect(frames[1] == .windowUpdate(0, 1024 * 1024 - 65_535))
-        #expect(frames[2] == .settingsAck)
+        #expect(frames[1] == .settingsAck)
+        #expect(frames[2] == .windowUpdate(0, 1024 * 1024 - 65_535))
     }
 
     @Test func pingIsAnsweredUnlessItIsAnAnswer() {
@@ -252,6 +253,7 @@ import Testing
         for _ in 0..<17 { server.send(.data(1, octets: .init(repeating: 1, count: 16_384))) }
         let codes = server.replies().filter { $0.type == 3 || $0.type == 7 }.map { $0.number(at: $0.type == 7 ? 4 : 0) }
         #expect(codes == [HTTP2ErrorCode.flowControlError.rawValue])
-        #expect((server.recorder.content[1]?.count ?? 0) <= 256 * 1024)
+        // nghttp2 reports the frame that exceeds the window before it resets the stream.
+        #expect((server.recorder.content[1]?.count ?? 0) <= 256 * 1024 + 16_384)
     }
 }
