@@ -4,7 +4,7 @@ import CountersignHTTP1
 import CountersignHTTP2
 import Testing
 
-/// Octets that another implementation, hyper-h2 4.3 for Python, sent: with Huffman code, a dynamic table and its own
+/// Octets that another implementation, hyper-h2 4.4.1 for Python, sent: with Huffman code, a dynamic table and its own
 /// order of fields.
 @Suite struct ForeignPeerTests {
     private static let client = """
@@ -39,7 +39,7 @@ import Testing
                 "1 request GET /search?q=1", "1 end", "3 request GET /search?q=3", "3 end",
                 "5 request POST /search?q=5", "5 end after 10",
             ])
-        let lines = try [1, 3, 5].map { id in
+        let lines = try [Int32](arrayLiteral: 1, 3, 5).map { id in
             let fields = try #require(recorder.requests[id]).fields
             return fields.lines.map { "\(fields.name(of: $0)): \(fields.value(of: $0))" }
         }
