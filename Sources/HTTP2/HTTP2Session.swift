@@ -35,17 +35,20 @@ package final class HTTP2Session {
     package let role: Role
     package let settings: HTTP2Settings
     /// Held until ``connectionClosed()``.
-    package internal(set) var delegate: (any HTTP2SessionDelegate)?
+    @exclusivity(unchecked) package internal(set) var delegate: (any HTTP2SessionDelegate)?
     /// Why we ended the connection; nil before. The peer is told by GOAWAY.
-    package internal(set) var failure: HTTP2ErrorCode?
+    @exclusivity(unchecked) package internal(set) var failure: HTTP2ErrorCode?
     /// Nothing more can be received or sent: the caller closes the connection once the output is written.
     package var isOver: Bool {
         nghttp2_session_want_write(raw) == 0 && (failure != nil || nghttp2_session_want_read(raw) == 0)
     }
     /// The peer announced by GOAWAY that it opens no further stream, or we did.
-    package internal(set) var isGoingAway = false
+    @exclusivity(unchecked) package internal(set) var isGoingAway = false
     /// Streams that are not closed yet.
     package var openStreams: Int { streams.count }
+
+    // nghttp2 calls back while a method of the session runs. No method holds an access to a property meanwhile, so the
+    // checks of that at run time are left out: they cost more than a thousand instructions per request.
 
     /// The session of nghttp2, which calls the functions in `HTTP2Session+Callbacks.swift`.
     let raw: OpaquePointer
@@ -76,10 +79,11 @@ package final class HTTP2Session {
         block = FieldBlock(settings)
         var session: OpaquePointer?
         let isServer = role == .server
+        var memory = WipedMemory.functions
         let status =
             isServer
-            ? nghttp2_session_server_new2(&session, Callbacks.shared, nil, Callbacks.options)
-            : nghttp2_session_client_new2(&session, Callbacks.shared, nil, Callbacks.options)
+            ? nghttp2_session_server_new3(&session, Callbacks.shared, nil, Callbacks.options, &memory)
+            : nghttp2_session_client_new3(&session, Callbacks.shared, nil, Callbacks.options, &memory)
         // The only failure is a lack of memory.
         guard status == 0, let session else { preconditionFailure("no memory for an HTTP/2 session") }
         raw = session
@@ -100,7 +104,7 @@ package final class HTTP2Session {
         isBusy = true
         let used = nghttp2_session_mem_recv(raw, start.assumingMemoryBound(to: UInt8.self), octets.count)
         isBusy = false
-        // Once it was a faulty preface, or a peer that does not read the replies that it asks for.
+        // A faulty preface, or a peer that does not read the replies that it asks for.
         if used < 0 { fail(used == Int(NGHTTP2_ERR_FLOODED.rawValue) ? .enhanceYourCalm : .protocolError) }
     }
 

@@ -9,15 +9,15 @@ package final class HTTP2Stream {
     /// The identifier on the wire: odd and growing (RFC 9113 §5.1.1).
     package let id: Int32
     /// Nil once the stream has ended.
-    package internal(set) var session: HTTP2Session?
+    @exclusivity(unchecked) package internal(set) var session: HTTP2Session?
     /// For the caller's own object of this stream, until the stream ends.
-    package var owner: AnyObject?
+    @exclusivity(unchecked) package var owner: AnyObject?
     /// The protocol of an extended CONNECT, such as `websocket` (RFC 8441 §4). Its request is reported as the GET with
     /// Upgrade that asks for the same in HTTP/1.1.
-    package internal(set) var extendedProtocol: String?
+    @exclusivity(unchecked) package internal(set) var extendedProtocol: String?
     /// Names of received fields that must stay out of every compression table (RFC 7541 §6.2.3), in lower case, other
     /// than those that always do. Pass them on with the message.
-    package internal(set) var neverIndexed: [[UInt8]] = []
+    @exclusivity(unchecked) package internal(set) var neverIndexed: [[UInt8]] = []
 
     /// The method of the request, which decides about the content of the response.
     @exclusivity(unchecked) var method = Method.other
@@ -34,12 +34,12 @@ package final class HTTP2Stream {
     @exclusivity(unchecked) var outputEnded = false
 
     /// Why the peer's message was refused, with PROTOCOL_ERROR unless the delegate answered it.
-    package internal(set) var refusal: HTTP2Refusal?
+    @exclusivity(unchecked) package internal(set) var refusal: HTTP2Refusal?
 
     // The message that is sent.
 
     /// Octets that were queued and not written.
-    package internal(set) var queuedBytes = 0
+    @exclusivity(unchecked) package internal(set) var queuedBytes = 0
     /// A head was queued.
     @exclusivity(unchecked) var hasHead = false
     @exclusivity(unchecked) var isFinished = false
