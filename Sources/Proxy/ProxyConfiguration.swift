@@ -65,6 +65,8 @@ package struct ProxyConfiguration: Sendable {
     /// Whether names of sites that are not listed may lead to this machine or its link. Addresses, `localhost` and
     /// names in the machine's hosts file always may.
     package var permitsLocalNames = false
+    /// Whether intercepted sites may be used over HTTP/2.
+    package var speaksHTTP2 = true
 
     package init() {}
 }

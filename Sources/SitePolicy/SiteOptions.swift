@@ -24,6 +24,7 @@ struct SiteOptions {
         case plaintext
         case preempt
         case intercept
+        case http2
         case revocation
         case session
         case cookies
@@ -44,6 +45,7 @@ struct SiteOptions {
     private var delegatesByPolicy = false
     private var preempts = true
     private(set) var intercepts = true
+    private var speaksHTTP2 = true
     private var revocation = RevocationCheck.soft
     private var group: (name: String, column: Int)?
     private var cookies: (names: [String], column: Int)?
@@ -86,6 +88,7 @@ struct SiteOptions {
         case .plaintext: plaintextColumn = try value.yesOrNo() ? word.column : nil
         case .preempt: preempts = try value.yesOrNo()
         case .intercept: intercepts = try value.yesOrNo()
+        case .http2: speaksHTTP2 = try value.yesOrNo()
         case .revocation: revocation = try value.revocation()
         case .session: group = (try value.group(), word.column)
         case .cookies: cookies = (try value.cookies(), word.column)
@@ -128,7 +131,7 @@ struct SiteOptions {
     /// The fault of an option that has no effect for a parent proxy, once all words are read.
     func proxyFault(at pattern: SitePattern) -> Fault? {
         guard pattern.scheme == .proxy else { return nil }
-        for name in [Name.identity, .intercept, .revocation, .crossSite] {
+        for name in [Name.identity, .intercept, .http2, .revocation, .crossSite] {
             guard let column = seen[name] else { continue }
             return Fault(
                 column: column, message: "\(name.rawValue)= has no effect for a parent proxy",
@@ -179,6 +182,7 @@ struct SiteOptions {
         rule.answersPlaintext = plaintextColumn != nil
         rule.preempts = preempts
         rule.intercepts = intercepts
+        rule.speaksHTTP2 = speaksHTTP2
         rule.revocation = revocation
         rule.crossSite = crossSite
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
@@ -195,7 +199,7 @@ struct SiteOptions {
         case .spn: "HTTP/host"
         case .delegate: "policy"
         case .plaintext: "yes"
-        case .preempt, .intercept: "no"
+        case .preempt, .intercept, .http2: "no"
         case .revocation: "require"
         case .session: "corp"
         case .cookies: "NAME,NAME"

@@ -39,6 +39,8 @@ package struct SiteRule: Equatable, Sendable {
     package var preempts = true
     /// Whether the proxy terminates TLS. If not, the connection is tunnelled unchanged.
     package var intercepts = true
+    /// Whether the proxy offers HTTP/2 where it terminates TLS.
+    package var speaksHTTP2 = true
     /// The treatment of the revocation status of the site's certificate.
     package var revocation = RevocationCheck.soft
 

@@ -47,6 +47,7 @@ struct ExecCommand: AsyncParsableCommand {
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
     @OptionGroup var localNames: LocalNamesOption
+    @OptionGroup var http2: HTTP2Option
     @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
@@ -97,6 +98,7 @@ struct ExecCommand: AsyncParsableCommand {
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
         configuration.permitsLocalNames = localNames.allowLocal
+        configuration.speaksHTTP2 = !http2.isOff
         configuration.drainSeconds = 0
         let routes = try await parents.loadedFinder(home)
         let upkeep = Task { await routes?.run() }
@@ -125,7 +127,7 @@ struct ExecCommand: AsyncParsableCommand {
     /// machine.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
-            allowedUsers.allowUser.isEmpty, !localNames.allowLocal,
+            allowedUsers.allowUser.isEmpty, !localNames.allowLocal, !http2.isOff,
             let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.

@@ -89,6 +89,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
     @OptionGroup var localNames: LocalNamesOption
+    @OptionGroup var http2: HTTP2Option
     @OptionGroup var parents: ParentOptions
 
     @OptionGroup var secrets: SecretOption
@@ -130,6 +131,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)
         configuration.permitsLocalNames = localNames.allowLocal
+        configuration.speaksHTTP2 = !http2.isOff
         let log = try logOptions.open(logger)
         let access = VaultAccess(home: home, secrets: secrets.input)
         let routes = try await parents.loadedFinder(home)

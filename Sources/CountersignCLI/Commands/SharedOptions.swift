@@ -92,6 +92,14 @@ struct LocalNamesOption: ParsableArguments {
     var allowLocal = false
 }
 
+/// `--no-http2`, for commands that run a proxy.
+struct HTTP2Option: ParsableArguments {
+    @Flag(
+        name: .customLong("no-http2"),
+        help: "Speak only HTTP/1.1. (default: HTTP/2 with clients that offer it, except on sites with http2=no)")
+    var isOff = false
+}
+
 /// `--spool`, for commands that run a proxy.
 struct SpoolOption: ParsableArguments {
     @Option(

@@ -153,12 +153,13 @@ private struct ListedSite: Encodable {
     let plaintext: Bool
     let preempt: Bool
     let intercept: Bool
+    let http2: Bool
     let revocation: String
     let crossSite: [String]?
 
     private enum CodingKeys: String, CodingKey {
         case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
-            intercept, revocation
+            intercept, http2, revocation
         case crossSite = "cross-site"
     }
 
@@ -175,6 +176,7 @@ private struct ListedSite: Encodable {
         plaintext = rule.answersPlaintext
         preempt = rule.preempts
         intercept = rule.intercepts
+        http2 = rule.speaksHTTP2
         revocation = rule.revocation.rawValue
         crossSite = rule.crossSite.isEmpty ? nil : rule.crossSite.map(\.description)
     }
@@ -194,6 +196,7 @@ extension SiteRule {
         if answersPlaintext { words.append("plaintext=yes") }
         if !preempts { words.append("preempt=no") }
         if !intercepts { words.append("intercept=no") }
+        if !speaksHTTP2 { words.append("http2=no") }
         if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
         if !crossSite.isEmpty { words.append("cross-site=\(crossSite.map(\.description).joined(separator: ","))") }
         return words.joined(separator: " ")
