@@ -35,14 +35,17 @@ import Testing
         #expect(bound.take(for: Self.key(1)) === first)
     }
 
-    @Test func aReplacedConnectionIsClosed() throws {
+    /// A client with several exchanges at a time has several.
+    @Test func connectionsWithOneKeyAreTakenInOrder() throws {
         var bound = BoundConnections()
         let (first, firstChannel) = try connection()
         let (second, secondChannel) = try connection()
         bound.keep(first, for: Self.key(1))
         bound.keep(second, for: Self.key(1))
-        #expect(!firstChannel.isActive && secondChannel.isActive)
-        #expect(bound.connection(for: Self.key(1)) === second)
+        #expect(firstChannel.isActive && secondChannel.isActive)
+        #expect(bound.take(for: Self.key(1)) { $0 !== first } === second)
+        #expect(bound.take(for: Self.key(1)) === first)
+        #expect(bound.connection(for: Self.key(1)) == nil)
     }
 
     @Test func theOldestConnectionIsClosedWhenThereAreTooMany() throws {

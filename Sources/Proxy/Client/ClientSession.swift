@@ -105,8 +105,9 @@ final class ClientSession {
     /// Takes a reusable connection for `slot`. `withholdsIdentity`: only one on which no client identity was shown.
     func boundConnection(for slot: UpstreamPool.Slot, _ withholdsIdentity: Bool = false) -> OriginConnection? {
         guard !bound.isEmpty else { return nil }
-        if withholdsIdentity, bound.connection(for: slot.key)?.hasShownIdentity == true { return nil }
-        guard let connection = bound.take(for: slot.key) else { return nil }
+        guard
+            let connection = bound.take(for: slot.key, where: { !withholdsIdentity || !$0.hasShownIdentity })
+        else { return nil }
         if connection.isReusable { return connection }
         connection.close()
         return nil
@@ -138,7 +139,8 @@ final class ClientSession {
     func keepOnly(settings: UInt64) { bound.keepOnly(settings: settings) }
 }
 
-/// The origin connections of one client: those that were authenticated for it, one per key, the oldest first.
+/// The origin connections of one client: those that were authenticated for it, the oldest first. There are several for
+/// one key if the client has several exchanges at a time, as in HTTP/2.
 struct BoundConnections {
     private static let capacity = 16
     /// Searched in order: nearly always there is one, and hashing its key costs more than comparing a few.
@@ -146,19 +148,20 @@ struct BoundConnections {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The connection kept for `key`. It stays.
+    /// The oldest connection kept for `key`. It stays.
     func connection(for key: UpstreamKey) -> OriginConnection? {
         entries.first { $0.key == key }?.connection
     }
 
-    /// Removes and returns the connection kept for `key`.
-    mutating func take(for key: UpstreamKey) -> OriginConnection? {
-        entries.firstIndex { $0.key == key }.map { entries.remove(at: $0).connection }
+    /// Removes and returns the oldest connection kept for `key` of which `isWanted` is true.
+    mutating func take(
+        for key: UpstreamKey, where isWanted: (OriginConnection) -> Bool = { _ in true }
+    ) -> OriginConnection? {
+        entries.firstIndex { $0.key == key && isWanted($0.connection) }.map { entries.remove(at: $0).connection }
     }
 
-    /// Keeps `connection` for `key`. Closes the previous one, and the oldest one if there are too many.
+    /// Keeps `connection` for `key`. Closes the oldest one if there are too many.
     mutating func keep(_ connection: OriginConnection, for key: UpstreamKey) {
-        take(for: key)?.close()
         entries.append((key, connection))
         if entries.count > Self.capacity { entries.removeFirst().connection.close() }
     }
