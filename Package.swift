@@ -162,7 +162,7 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Answering", "Parents", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy",
+                "Answering", "Parents", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
             ], nio),
         module(

@@ -41,9 +41,13 @@ let package = Package(
             providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: prefixed("CGSSAPI"), path: "Sources/CGSSAPI", providers: [.apt(["libkrb5-dev"])]),
         .systemLibrary(name: prefixed("CLinux"), path: "Sources/CLinux"),
+        .systemLibrary(
+            name: prefixed("CNGHTTP2"), path: "Sources/CNGHTTP2", pkgConfig: "libnghttp2",
+            providers: [.apt(["libnghttp2-dev"])]),
         module("Cryptography", ["COpenSSL"]),
         module("Addresses", ["Cryptography"]),
         module("HTTP1"),
+        module("HTTP2", ["HTTP1", "CNGHTTP2"]),
         module("Loopback"),
         module("Cookies", ["Cryptography"]),
         module("Challenges", ["Addresses", "Cryptography"]),
@@ -69,7 +73,7 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Answering", "Parents", "Negotiate", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
+                "Answering", "Parents", "Negotiate", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
                 "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.

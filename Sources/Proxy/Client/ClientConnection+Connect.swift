@@ -64,10 +64,12 @@ extension ClientConnection {
                 .init(status: 400, detail: "this site is intercepted, so its tunnel must carry TLS"))
         }
         do {
-            let handler = try TLSHandler(server: tls, spare: services.spare, writesToSocket: true)
+            let route = services.route(to: site.origin, for: session.process.uid)
+            let handler = try TLSHandler(
+                server: tls, speaksHTTP2: speaksHTTP2(on: route), spare: services.spare, writesToSocket: true)
             try context.pipeline.syncOperations.addHandler(handler, position: .before(self))
             output.startTLS(handler)
-            if services.route(to: site.origin, for: session.process.uid).sharedSession != nil {
+            if route.sharedSession != nil {
                 input.wipesHeads = true
                 handler.cleansePlaintext()
             }
@@ -81,5 +83,28 @@ extension ClientConnection {
         distrust.handshakeBegan(session, services)
         context.pipeline.fireChannelRead(input.takeAll())
         context.pipeline.fireChannelReadComplete()
+    }
+
+    /// Whether clients may use HTTP/2 for the site of `route`. Not if it shares a session, whose cookies must not stay
+    /// in memory: the table of HPACK keeps the fields of earlier requests.
+    private func speaksHTTP2(on route: Route) -> Bool {
+        services.configuration.speaksHTTP2 && route.rule?.speaksHTTP2 == true && route.sharedSession == nil
+    }
+
+    /// The client has chosen HTTP/2 for its requests. This handler leaves the pipeline.
+    func becomeHTTP2() {
+        guard let context, let site = session.connectSite,
+            let tls = try? context.pipeline.syncOperations.handler(type: TLSHandler.self)
+        else { return close() }
+        let connection = HTTP2ClientConnection(services, session, site, admission, distrust, tls)
+        phase = .closed
+        hasHandedOver = true
+        do {
+            try context.pipeline.syncOperations.addHandler(connection, position: .after(self))
+            context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+        } catch {
+            session.disconnected()
+            close()
+        }
     }
 }

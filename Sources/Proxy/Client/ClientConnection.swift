@@ -70,6 +70,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
     var responseFields: FieldLines?
     /// Whether the response in progress leaves the connection open.
     var keepsAlive = false
+    /// An ``HTTP2ClientConnection`` goes on with the session.
+    var hasHandedOver = false
     /// No request is read after the response in progress.
     var closesAfterResponse = false
     /// While discarding input: whether the last response has been written out completely.
@@ -108,7 +110,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
-        session.disconnected()
+        if !hasHandedOver { session.disconnected() }
         output.close()
         services.unwatch(self)
     }
@@ -135,12 +137,12 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case TLSEvent.handshakeCompleted:
-            if case .clientHandshake = phase {
-                phase = .head
-                idleSince = services.now
-                distrust.handshakeCompleted()
-            }
+        case TLSEvent.handshakeCompleted(let summary):
+            guard case .clientHandshake = phase else { break }
+            distrust.handshakeCompleted()
+            if summary.alpn == "h2" { return becomeHTTP2() }
+            phase = .head
+            idleSince = services.now
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:
             clientEndedInput()
         default:

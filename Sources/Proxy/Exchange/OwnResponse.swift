@@ -21,14 +21,19 @@ struct OwnResponse {
         self.proxyError = proxyError
     }
 
-    /// The whole response in HTTP/1.1. A HEAD gets only the head.
-    func bytes(keepAlive: Bool, to method: Method) -> [UInt8] {
+    /// The fields, without those of the connection and the content's length, and the content.
+    var message: (fields: [(String, String)], content: [UInt8]) {
         var fields = extraFields
         fields.append(("Proxy-Status", ProxyStatus.value(error: proxyError, details: detail)))
-        let text = body ?? "countersign: \(detail)\n"
         fields.append(("Content-Type", contentType))
+        return (fields, Array((body ?? "countersign: \(detail)\n").utf8))
+    }
+
+    /// The whole response in HTTP/1.1. A HEAD gets only the head.
+    func bytes(keepAlive: Bool, to method: Method) -> [UInt8] {
+        let (fields, content) = message
         return GeneratedResponse(
-            status: status, fields: fields, body: Array(text.utf8), closes: !keepAlive, answersHead: method == .head
+            status: status, fields: fields, body: content, closes: !keepAlive, answersHead: method == .head
         ).serialized()
     }
 
