@@ -26,6 +26,18 @@ extension HTTP2Session {
         }
     }
 
+    /// Charges DATA on closed streams, which nghttp2 drops without a report. False if the connection ends here.
+    func chargeDropped(_ octets: UnsafeRawBufferPointer) -> Bool {
+        var count = 0
+        let (last, open) = (lastStreamID, streams)
+        walk.follow(octets) { head in
+            guard UInt32(head.type) == NGHTTP2_DATA.rawValue, head.streamID > 0, head.streamID <= last else { return }
+            if open[head.streamID] == nil { count += 1 }
+        }
+        for _ in 0..<count where !spend() { return false }
+        return true
+    }
+
     /// HEADERS on a lower identifier are trailers, or late trailers of a stream that we reset; but a stream that the
     /// client skipped cannot be opened any more (RFC 9113 §5.1.1), which nghttp2 ignores.
     private func requestBegins(_ id: Int32) -> Bool {
@@ -120,7 +132,6 @@ extension HTTP2Session {
             stream.isReported = true
             delegate?.refused(refusal, on: stream)
             if stream.isFinished {
-                stream.stopRequest()
                 return spend()
             }
         }

@@ -73,7 +73,6 @@ extension HTTP2Session {
     private func outputEnded(_ stream: HTTP2Stream) {
         stream.outputEnded = true
         if role == .server { budget.exchangeCompleted() }
-        if stream.stopsAfterOutput, !stream.inputEnded { stream.reset(.noError) }
     }
 
     /// nghttp2 drops frames of streams that ended, and requests after GOAWAY.

@@ -59,6 +59,8 @@ package final class HTTP2Session {
     /// Identifiers that the client skipped, at most ``skippedRangeLimit`` ranges.
     @exclusivity(unchecked) var skipped: [ClosedRange<Int32>] = []
     @exclusivity(unchecked) var lastStreamID: Int32 = 0
+    /// Servers only, after the client's preface (RFC 9113 §3.4).
+    @exclusivity(unchecked) var walk = FrameWalk(prefaceBytes: 24)
     /// The time of the current `receive`, in nanoseconds.
     @exclusivity(unchecked) var now: UInt64
     @exclusivity(unchecked) private var isBusy = false
@@ -101,6 +103,7 @@ package final class HTTP2Session {
         precondition(!isBusy, "receive called inside a delegate's call")
         guard failure == nil, let start = octets.baseAddress, octets.count > 0 else { return }
         self.now = now
+        guard role == .client || chargeDropped(octets) else { return }
         isBusy = true
         let used = nghttp2_session_mem_recv(raw, start.assumingMemoryBound(to: UInt8.self), octets.count)
         isBusy = false

@@ -48,8 +48,6 @@ package final class HTTP2Stream {
     /// nghttp2 found nothing to send and waits for `nghttp2_session_resume_data`.
     @exclusivity(unchecked) var isDeferred = false
     @exclusivity(unchecked) private var isFull = false
-    /// RST_STREAM with NO_ERROR follows the response.
-    @exclusivity(unchecked) var stopsAfterOutput = false
     /// The code of our RST_STREAM.
     @exclusivity(unchecked) var resetCode: HTTP2ErrorCode?
     /// The code of the peer's RST_STREAM.
@@ -105,14 +103,11 @@ package final class HTTP2Stream {
         nghttp2_submit_rst_stream(session.raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
     }
 
-    /// The rest of the request is not needed: it is dropped from now on, and RST_STREAM with NO_ERROR follows the
-    /// complete response (RFC 9113 §8.1). Servers only.
-    package func stopRequest() {
-        guard session != nil, !inputEnded else { return }
-        dropsInput = true
-        stopsAfterOutput = true
-        if outputEnded { reset(.noError) }
-    }
+    /// The rest of the request is not needed: it is dropped from now on, and its window is returned. Servers only.
+    ///
+    /// A client that goes on for long can be stopped by ``reset(_:)`` with `noError` after the complete response (RFC
+    /// 9113 §8.1). But not at once: curl 7.88 loses a response that RST_STREAM follows in the same read.
+    package func dropRequest() { dropsInput = true }
 
     // MARK: Private
 

@@ -47,6 +47,9 @@ import Testing
         ("WINDOW_UPDATE of 1", { _ in [.windowUpdate(0, 1)] }),
         ("unknown frames", { _ in [Frame(0xBB)] }),
         ("unknown frames with content", { _ in [Frame(0xBB, on: 1, [UInt8](repeating: 1, count: 1000))] }),
+        ("ALTSVC", { _ in [Frame(0x0A, on: 0, [0, 1, 0x61, 0x62])] }),
+        ("ORIGIN", { _ in [Frame(0x0C, on: 0, [0, 1, 0x61])] }),
+        ("PRIORITY_UPDATE", { _ in [Frame(0x10, on: 0, [0, 0, 0, 1, 0x75, 0x3D, 0x31])] }),
         ("GOAWAY", { _ in [.goAway()] }),
     ]
 
@@ -63,6 +66,16 @@ import Testing
     func emptyDataEndsTheConnection(_ name: String, _ frame: Frame) throws {
         server.send(.headers(1, Field.request("POST"), ends: false))
         let rounds = try #require(rounds { _ in [frame] })
+        #expect(rounds <= FrameBudget.capacity + 1)
+        #expect(server.session.failure == .enhanceYourCalm)
+    }
+
+    /// nghttp2 drops them without a report.
+    @Test(arguments: ["", "x"]) func dataOnAClosedStreamEndsTheConnection(content: String) throws {
+        server.send(.headers(1, Field.request("POST"), ends: false))
+        try #require(server.recorder.streams[1]).reset(.cancel)
+        _ = server.replies()
+        let rounds = try #require(rounds { _ in [.data(1, content)] })
         #expect(rounds <= FrameBudget.capacity + 1)
         #expect(server.session.failure == .enhanceYourCalm)
     }

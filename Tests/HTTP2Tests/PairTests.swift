@@ -160,8 +160,10 @@ import Testing
         pair.client.recorder.send([UInt8](repeating: 1, count: 1000), on: stream)
         pair.run()
         let answer = try #require(pair.server.recorder.streams[1])
-        answer.stopRequest()
+        answer.dropRequest()
         answer.send(status: 413, fields: [], contentLength: 0, endsStream: true)
+        pair.run()
+        answer.reset(.noError)
         pair.run()
         #expect(
             pair.client.recorder.events == [

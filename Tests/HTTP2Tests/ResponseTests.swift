@@ -135,17 +135,18 @@ import Testing
         #expect(frames[1] == .data(1, "no\n", ends: true))
     }
 
-    @Test func stoppedRequestIsResetAfterTheResponse() throws {
+    @Test func aDroppedRequestCanBeResetAfterTheResponse() throws {
         server.send(.headers(1, Field.request("POST"), ends: false))
         let stream = try #require(server.recorder.streams[1])
         stream.send(status: 413, fields: [], contentLength: 5, endsStream: false)
-        stream.stopRequest()
+        stream.dropRequest()
         server.recorder.send(Array("large".utf8), on: stream)
         stream.finish()
         server.send(.data(1, "more"))
+        #expect(server.replies().map(\.type) == [1, 0])
+        stream.reset(.noError)
         let frames = server.replies()
-        #expect(frames.map(\.type) == [1, 0, 3])
-        #expect(frames[2].number() == 0)
+        #expect(frames.map(\.type) == [3] && frames[0].number() == 0)
         #expect(server.recorder.content[1] == nil)
         #expect(server.recorder.events.last == "1 ended resetByUs(NO_ERROR)")
     }

@@ -12,9 +12,8 @@ extension HTTP2ClientConnection: HTTP2SessionDelegate {
         streams[stream.id]?.writeContent(byteCount, to: output)
     }
 
-    func becameWritable(_ stream: HTTP2Stream) {
-        streams[stream.id]?.becameWritable()
-    }
+    /// `write()` asks each stream that waits, because the others' content matters as well.
+    func becameWritable(_ stream: HTTP2Stream) {}
 
     // MARK: Requests
 

@@ -41,6 +41,10 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     private(set) var http2: HTTP2Session?
     /// The streams that have not ended.
     @exclusivity(unchecked) var streams: [Int32: HTTP2ClientStream] = [:]
+    /// Content of all streams that has not been written, in octets.
+    @exclusivity(unchecked) var queuedBytes = 0
+    /// The streams whose exchanges wait until they are writable.
+    @exclusivity(unchecked) var heldBack: [HTTP2ClientStream] = []
     var idleSince: UInt64
     /// While discarding input: whether the last frame has been written out.
     var outputIsOut = false
@@ -157,7 +161,21 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
             output.flush()
         }
         isWriting = false
+        resumeStreams()
         if http2.isOver, case .open = phase { lingerAndClose() }
+    }
+
+    /// Whether a stream may queue content beside that of the others: a client that does not read must not cost much.
+    var takesContent: Bool { queuedBytes < Self.maximumQueuedBytes }
+
+    private static let maximumQueuedBytes = 512 * 1024
+
+    /// Lets the exchanges go on whose streams are writable again. They may send more before this returns.
+    private func resumeStreams() {
+        guard !heldBack.isEmpty else { return }
+        let waiting = heldBack
+        heldBack = []
+        for stream in waiting where !stream.resumeIfWritable() { heldBack.append(stream) }
     }
 
     /// Collects what the session writes.

@@ -9,7 +9,7 @@ import NIOCore
 final class HTTP2ClientStream: ExchangeClient {
     private let stream: HTTP2Stream
     private let connection: HTTP2ClientConnection
-    /// Nil before it begins, and once the response is complete or the client has given the stream up.
+    /// Nil once the response is complete or the client has given the stream up.
     private var exchange: ExchangeDriver?
 
     // The request's content.
@@ -17,15 +17,25 @@ final class HTTP2ClientStream: ExchangeClient {
     /// Content that arrived while the exchange wanted none. The stream's window bounds it.
     private var held: [ByteBuffer] = []
     private var isPaused = false
+    /// Octets that are still to come by the request's Content-Length; nil without one.
+    ///
+    /// The origin recognises the end of the request by its length. It must not be given all of it before the client has
+    /// ended the stream, because content beyond the length makes the request malformed (RFC 9113 §8.1.1).
+    private var left: UInt64?
     /// The end of the request arrived: its trailers, if any.
     private var end: FieldLines??
     /// The exchange has the whole request.
     private(set) var requestIsWhole = false
+    /// When the response was complete before the request.
+    private var droppedAt: UInt64?
 
     // The response.
 
     /// Content that the session has not written yet, the next piece first.
     private var queue = CircularBuffer<ByteBuffer>(initialCapacity: 2)
+    private var queuedBytes = 0
+    /// The exchange has been told that no more is wanted for now.
+    private var isHeldBack = false
 
     init(_ stream: HTTP2Stream, of connection: HTTP2ClientConnection) {
         self.stream = stream
@@ -37,29 +47,40 @@ final class HTTP2ClientStream: ExchangeClient {
     func begin(_ exchange: ExchangeDriver) {
         self.exchange = exchange
         requestIsWhole = !exchange.head.hasBody
-        exchange.start()
+        if case .length(let length) = exchange.head.framing { left = length }
+        if left != 0 { exchange.start() }
     }
 
     /// Responds in place of an exchange.
     func refuse(with response: OwnResponse, _ method: Method) {
         send(response, to: method)
-        stream.stopRequest()
-        requestIsWhole = true
+        stream.dropRequest()
+        droppedAt = connection.services.now
     }
 
     func received(_ content: ByteBuffer) {
-        guard let exchange else { return stream.consume(content.readableBytes) }
-        guard !isPaused else { return held.append(content) }
-        exchange.clientSent(content)
-        stream.consume(content.readableBytes)
+        guard exchange != nil else { return stream.consume(content.readableBytes) }
+        if let left { self.left = left - min(left, UInt64(content.readableBytes)) }
+        held.append(content)
+        if left != 0 { deliverHeld() }
+    }
+
+    private func deliverHeld() {
+        while !isPaused, !held.isEmpty {
+            let content = held.removeFirst()
+            exchange?.clientSent(content)
+            stream.consume(content.readableBytes)
+        }
     }
 
     func requestEnded(trailers: FieldLines?) {
+        if !requestIsWhole, exchange?.head.framing == .length(0) { exchange?.start() }
         end = .some(trailers)
         deliverEnd()
     }
 
     private func deliverEnd() {
+        deliverHeld()
         guard !requestIsWhole, held.isEmpty, let end else { return }
         requestIsWhole = true
         exchange?.clientRequestEnded(trailers: end)
@@ -73,12 +94,7 @@ final class HTTP2ClientStream: ExchangeClient {
     func resumeRequest() {
         guard isPaused else { return }
         isPaused = false
-        while !isPaused, !held.isEmpty {
-            let content = held.removeFirst()
-            exchange?.clientSent(content)
-            stream.consume(content.readableBytes)
-        }
-        if !isPaused { deliverEnd() }
+        if end != nil { deliverEnd() } else if left != 0 { deliverHeld() }
         connection.write()
     }
 
@@ -112,7 +128,16 @@ final class HTTP2ClientStream: ExchangeClient {
     func send(_ content: ByteBuffer) {
         guard content.readableBytes > 0, stream.isOpen else { return }
         queue.append(content)
+        count(content.readableBytes)
         stream.queueContent(content.readableBytes)
+        guard !isHeldBack, !isWritable else { return }
+        isHeldBack = true
+        connection.heldBack.append(self)
+    }
+
+    private func count(_ byteCount: Int) {
+        queuedBytes += byteCount
+        connection.queuedBytes += byteCount
     }
 
     func finish(trailers: FieldLines?) {
@@ -139,24 +164,37 @@ final class HTTP2ClientStream: ExchangeClient {
     private func finished() {
         exchange = nil
         held = []
-        if !requestIsWhole { stream.stopRequest() }
+        if !requestIsWhole {
+            stream.dropRequest()
+            droppedAt = connection.services.now
+        }
         connection.write()
     }
 
     func reset() {
         exchange = nil
+        // What there is of the response goes out first, as far as the windows permit.
+        connection.write()
         stream.reset(.internalError)
         connection.write()
     }
 
     func flush() { connection.write() }
 
-    var isWritable: Bool { stream.isWritable }
+    /// A stream with an empty queue always gets some content, so that no other can stop it.
+    var isWritable: Bool { stream.isWritable && (queuedBytes == 0 || connection.takesContent) }
 
-    func becameWritable() { exchange?.clientWritabilityChanged(true) }
+    /// The connection has written content. False if the exchange must still wait.
+    func resumeIfWritable() -> Bool {
+        guard isWritable || exchange == nil else { return false }
+        isHeldBack = false
+        exchange?.clientWritabilityChanged(true)
+        return true
+    }
 
     /// The session writes the next `byteCount` octets of the content.
     func writeContent(_ byteCount: Int, to output: MessageOutput) {
+        count(-byteCount)
         var left = byteCount
         while left > 0, var piece = queue.popFirst() {
             if piece.readableBytes > left {
@@ -182,13 +220,19 @@ final class HTTP2ClientStream: ExchangeClient {
 
     // MARK: The end
 
-    func secondPassed(now: UInt64) { exchange?.secondPassed(now: now) }
+    /// How long a client may go on with a request that has its response, in seconds.
+    private static let lingerSeconds: UInt64 = 2
+
+    func secondPassed(now: UInt64) {
+        if let droppedAt, now > droppedAt + Self.lingerSeconds { return stream.reset(.noError) }
+        exchange?.secondPassed(now: now)
+    }
 
     /// The client cannot complete its request.
     func cancel() {
-        let exchange = self.exchange
+        guard let exchange else { return }
         self.exchange = nil
-        exchange?.clientGone()
+        exchange.clientGone()
         stream.reset(.cancel)
     }
 
@@ -198,6 +242,7 @@ final class HTTP2ClientStream: ExchangeClient {
         self.exchange = nil
         held = []
         queue.removeAll()
+        count(-queuedBytes)
         exchange?.clientGone()
     }
 }
