@@ -54,6 +54,6 @@ extension HTTP2ClientConnection: HTTP2SessionDelegate {
 
     func ended(_ stream: HTTP2Stream, _ end: HTTP2StreamEnd) {
         streams.removeValue(forKey: stream.id)?.ended()
-        streamEnded()
+        if streams.isEmpty { idleSince = services.now }
     }
 }

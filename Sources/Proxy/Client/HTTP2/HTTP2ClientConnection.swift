@@ -162,7 +162,8 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         }
         isWriting = false
         resumeStreams()
-        if http2.isOver, case .open = phase { lingerAndClose() }
+        guard http2.isOver || inputEnded && streams.isEmpty, case .open = phase else { return }
+        lingerAndClose()
     }
 
     /// Whether a stream may queue content beside that of the others: a client that does not read must not cost much.
@@ -197,27 +198,23 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         // What is half sent cannot be completed. The rest is still answered, as in HTTP/1 (RFC 9112 §9.6).
         for stream in Array(streams.values) where !stream.requestIsWhole { stream.cancel() }
         write()
-        if streams.isEmpty { close() }
     }
 
     func noteDistrust(_ sign: ClientDistrust.Sign) {
         distrust.left(sign, isInHandshake: false, session, services)
     }
 
-    /// A stream has ended. After the last one the connection may be of no more use.
-    func streamEnded() {
-        guard streams.isEmpty else { return }
-        idleSince = services.now
-        if inputEnded, case .open = phase { lingerAndClose() }
-    }
-
     /// The client cannot be reached any more.
     func gone() {
-        guard let http2 else { return }
         phase = .closed
-        self.http2 = nil
         session.disconnected()
-        http2.connectionClosed()
+        endStreams()
+    }
+
+    private func endStreams() {
+        let ending = http2
+        http2 = nil
+        ending?.connectionClosed()
     }
 
     func close() {
@@ -231,14 +228,20 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         phase = .discarding
         idleSince = services.now
         output.flush()
+        endStreams()
         session.closeBound()
-        guard let context, isWritable, !inputEnded else { return close() }
+        guard let context, isWritable else { return close() }
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { _ in
             self.outputIsOut = true
             self.idleSince = self.services.now
             if self.inputEnded { self.close() }
         }
-        context.close(mode: .output, promise: written)
+        if inputEnded {
+            // Closing the second half would close the channel at once and lose unwritten data.
+            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+        } else {
+            context.close(mode: .output, promise: written)
+        }
     }
 }
