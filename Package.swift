@@ -150,7 +150,7 @@ let package = Package(
             "Countersign",
             [
                 "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "NTLM", "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy",
+                "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
@@ -196,7 +196,7 @@ let package = Package(
             dependencies: dependencies(
                 [
                     "CountersignNIO", "Countersign", "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement",
-                    "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "TLS", "Vault", "Enrollment",
+                    "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "Vault", "Enrollment",
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
                     "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),
@@ -227,14 +227,11 @@ let package = Package(
         tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Addresses", "Cryptography"]),
-        tests("NegotiateTests", ["Negotiate", "TestOrigin", "Challenges", "Cryptography"]),
+        tests("NegotiateTests", ["Negotiate", "TestOrigin", "Cryptography"]),
         tests("SitePolicyTests", ["SitePolicy", "TestOrigin", "Challenges", "Addresses"]),
         tests("ParentsTests", ["Parents", "TestOrigin", "HTTP1", "Addresses", "Cryptography"]),
-        tests(
-            "PACTests", ["PAC", "TestOrigin", "CountersignCLI", "JSON", "Cryptography"], exclude: ["confined.c"]),
-        tests(
-            "RoutingTests",
-            ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "Addresses", "Cryptography"]),
+        tests("PACTests", ["PAC", "TestOrigin", "CountersignCLI"], exclude: ["confined.c"]),
+        tests("RoutingTests", ["Routing", "TestOrigin", "CountersignCLI", "Parents", "PAC", "Addresses"]),
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "Addresses"]),
@@ -260,10 +257,9 @@ let package = Package(
                 "SignIn", "DeviceManagement", "Enrollment", "OAuth", "JSON", "TestOrigin", "Cookies", "Challenges",
                 "Addresses", "Cryptography",
             ]),
-        tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Certificates", "Cryptography"], nio),
+        tests("IssuerTests", ["Issuer", "OAuth", "JSON", "TestOrigin", "Cryptography"], nio),
         tests(
-            "RevocationTests",
-            ["Revocation", "Routing", "Parents", "TestOrigin", "Certificates", "Addresses", "Cryptography"]),
+            "RevocationTests", ["Revocation", "Routing", "Parents", "TestOrigin", "Certificates", "Addresses"]),
         tests(
             "UpstreamTests",
             [
@@ -281,20 +277,19 @@ let package = Package(
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
                 "CountersignTesting", "ClientSetup", "Home", "Demo", "TestOrigin", "DeviceManagement", "OAuth",
-                "Broker", "Answering", "TLS", "Upstream", "NTLM", "Vault", "Enrollment", "SitePolicy", "Certificates",
+                "Broker", "Answering", "Upstream", "NTLM", "Vault", "Enrollment", "Certificates",
                 "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [embedded, logging, lifecycle]),
         tests(
             "CommandTests",
             [
-                "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault", "SitePolicy",
+                "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(
             "EndToEndTests",
             [
-                "TestOrigin", "CountersignCLI", "Countersign", "Home", "Proxy", "TLS", "Vault", "Certificates",
-                "Cryptography",
+                "TestOrigin", "CountersignCLI", "Countersign", "Home", "Vault", "Certificates", "Cryptography",
             ], [logging]),
     ]
 )
