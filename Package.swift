@@ -269,8 +269,8 @@ let package = Package(
         tests(
             "ProxyTests",
             [
-                "Proxy", "TestOrigin", "Answering", "Demo", "Upstream", "Parents", "HTTP1", "Loopback", "ChannelTLS",
-                "TLS", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
+                "Proxy", "TestOrigin", "Answering", "Demo", "Upstream", "Parents", "HTTP2", "HTTP1", "Loopback",
+                "ChannelTLS", "TLS", "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], nio + [embedded]),
         tests(
             "CountersignTests",

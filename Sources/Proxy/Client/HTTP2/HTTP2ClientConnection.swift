@@ -36,7 +36,7 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     private var distrust: DistrustWatch
     var context: ChannelHandlerContext?
     let output: MessageOutput
-    private let tls: TLSHandler
+    private let tls: TLSHandler?
     /// Nil before the handler is part of a pipeline, and at the end.
     private(set) var http2: HTTP2Session?
     /// The streams that have not ended.
@@ -61,9 +61,10 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     private var readingPaused = false
     private var inputEnded = false
 
+    /// Writes go to `tls` past the pipeline, or through the pipeline without it.
     init(
         _ services: LoopServices, _ session: ClientSession, _ site: ClientSession.ConnectSite,
-        _ admission: RequestAdmission, _ distrust: DistrustWatch, _ tls: TLSHandler
+        _ admission: RequestAdmission, _ distrust: DistrustWatch, _ tls: TLSHandler?
     ) {
         self.services = services
         self.session = session
