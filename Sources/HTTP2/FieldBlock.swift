@@ -8,7 +8,8 @@ import CountersignHTTP1
 /// nghttp2 has enforced before: names in lower case, no connection fields, `te` with `trailers` only, pseudo-fields
 /// before others, each once and none unknown or missing, no control characters, and one `content-length` that agrees
 /// with the content (RFC 9113 §8.1.1–8.3). Here follow the scheme, `:authority` and `host` as one thing, one `cookie`,
-/// CONNECT, and the rules of the parser.
+/// CONNECT, and the rules of the parser. The names of a request's fields get the capitals that clients of HTTP/1 write,
+/// because some small servers compare them with these.
 struct FieldBlock: ~Copyable {
     enum Kind {
         case request
@@ -122,7 +123,7 @@ struct FieldBlock: ~Copyable {
             return
         }
         lineCount += 1
-        scratch.append(name)
+        if kind == .request { scratch.append(capitalising: name) } else { scratch.append(name) }
         scratch.append(": ")
         scratch.append(value)
         scratch.append("\r\n")
@@ -171,13 +172,13 @@ struct FieldBlock: ~Copyable {
         scratch.append(path)
         scratch.append(" HTTP/1.1\r\n")
         if let authority = pseudo.authority {
-            scratch.append("host: ")
+            scratch.append("Host: ")
             scratch.append(authority)
             scratch.append("\r\n")
             lineCount += 1
         }
         if let name = pseudo.extendedProtocol {
-            scratch.append("connection: upgrade\r\nupgrade: ")
+            scratch.append("Connection: upgrade\r\nUpgrade: ")
             scratch.append(name)
             scratch.append("\r\n")
             lineCount += 2
@@ -248,7 +249,7 @@ struct FieldBlock: ~Copyable {
         if let fault { throw fault }
         if cookies.count > 0 {
             lineCount += 1
-            scratch.append("cookie: ")
+            scratch.append("Cookie: ")
             scratch.append(cookies.octets)
             scratch.append("\r\n")
         }

@@ -21,6 +21,18 @@ struct FieldScratch: ~Copyable {
         count += octets.count
     }
 
+    /// Appends a field name with a capital letter at the start of each word, as in `Content-Length`.
+    mutating func append(capitalising name: UnsafeRawBufferPointer) {
+        let start = count
+        append(name)
+        var startsWord = true
+        for index in start..<count {
+            let octet = memory[index]
+            if startsWord, octet &- 0x61 < 26 { memory[index] = octet - 0x20 }
+            startsWord = octet == UInt8(ascii: "-")
+        }
+    }
+
     mutating func append(_ literal: StaticString) {
         append(literal.octets)
     }

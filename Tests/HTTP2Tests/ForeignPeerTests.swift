@@ -45,12 +45,12 @@ import Testing
         }
         #expect(
             lines == [
-                ["host: a.example", "user-agent: hyper-h2/4", "accept: */*", "cookie: session=0123456789abcdef"],
+                ["Host: a.example", "User-Agent: hyper-h2/4", "Accept: */*", "Cookie: session=0123456789abcdef"],
                 [
-                    "host: a.example", "user-agent: hyper-h2/4", "accept: */*", "authorization: Bearer secret",
-                    "cookie: a=1",
+                    "Host: a.example", "User-Agent: hyper-h2/4", "Accept: */*", "Authorization: Bearer secret",
+                    "Cookie: a=1",
                 ],
-                ["host: a.example", "content-type: application/grpc", "te: trailers", "x-obs: \u{FFFD}\u{FFFD}"],
+                ["Host: a.example", "Content-Type: application/grpc", "Te: trailers", "X-Obs: \u{FFFD}\u{FFFD}"],
             ])
         let fields = try #require(recorder.requests[5]).fields
         #expect(Array(fields.valueBytes(of: fields.lines[3])) == [0xE9, 0xFF])

@@ -29,7 +29,7 @@ import Testing
             RequestForwarding(target: request.targetBytes, host: "a.example", framing: request.framing))
         #expect(
             String(decoding: forwarded, as: UTF8.self)
-                == "POST / HTTP/1.1\r\nhost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n")
+                == "POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
     @Test func contentAndItsEndAreReported() {

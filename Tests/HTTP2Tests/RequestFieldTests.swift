@@ -135,23 +135,23 @@ import Testing
     }
 
     static let accepted: [(String, [Field], [String])] = [
-        ("GET", Field.get, ["host: a.example"]),
-        ("a port", get(Field(":authority", "a.example:8443")), ["host: a.example:8443"]),
-        ("equal host", get(Field("host", "a.example")), ["host: a.example"]),
-        ("equal host in upper case", get(Field("host", "A.EXAMPLE")), ["host: a.example"]),
-        ("only host", without(":authority", Field("host", "b.example")), ["host: b.example"]),
-        ("te: trailers", get(Field("te", "trailers")), ["host: a.example", "te: trailers"]),
+        ("GET", Field.get, ["Host: a.example"]),
+        ("a port", get(Field(":authority", "a.example:8443")), ["Host: a.example:8443"]),
+        ("equal host", get(Field("host", "a.example")), ["Host: a.example"]),
+        ("equal host in upper case", get(Field("host", "A.EXAMPLE")), ["Host: a.example"]),
+        ("only host", without(":authority", Field("host", "b.example")), ["Host: b.example"]),
+        ("te: trailers", get(Field("te", "trailers")), ["Host: a.example", "Te: trailers"]),
         (
             "cookies are joined", get(Field("cookie", "a=1"), Field("x", "y"), Field("cookie", "b=2")),
-            ["host: a.example", "x: y", "cookie: a=1; b=2"]
+            ["Host: a.example", "X: y", "Cookie: a=1; b=2"]
         ),
-        ("an empty value", get(Field("x", "")), ["host: a.example", "x: "]),
-        ("a colon in a value", get(Field("x", ": 1")), ["host: a.example", "x: : 1"]),
-        ("length 0", get(Field("content-length", "0")), ["host: a.example", "content-length: 0"]),
-        ("a tab in a value", get(Field("x", "1\t2")), ["host: a.example", "x: 1\t2"]),
-        ("any method", request("BREW", []), ["host: a.example"]),
-        ("* with OPTIONS", request("OPTIONS", [Field(":path", "*")]), ["host: a.example"]),
-        ("repeated fields", get(Field("x", "1"), Field("x", "2")), ["host: a.example", "x: 1", "x: 2"]),
+        ("an empty value", get(Field("x", "")), ["Host: a.example", "X: "]),
+        ("a colon in a value", get(Field("x", ": 1")), ["Host: a.example", "X: : 1"]),
+        ("length 0", get(Field("content-length", "0")), ["Host: a.example", "Content-Length: 0"]),
+        ("a tab in a value", get(Field("x", "1\t2")), ["Host: a.example", "X: 1\t2"]),
+        ("any method", request("BREW", []), ["Host: a.example"]),
+        ("* with OPTIONS", request("OPTIONS", [Field(":path", "*")]), ["Host: a.example"]),
+        ("repeated fields", get(Field("x", "1"), Field("x", "2")), ["Host: a.example", "X: 1", "X: 2"]),
     ]
 
     @Test(arguments: accepted)
