@@ -25,7 +25,7 @@ struct FieldBlock: ~Copyable {
     var isBomb: Bool { fieldBytes > FieldBlock.bombFactor * (limits.headBytes + limits.requestLineBytes) }
 
     private static let bombFactor = 4
-    /// What a field counts beside its octets (RFC 9113 §6.5.2).
+    /// Counted for each field in addition to its octets (RFC 9113 §6.5.2).
     private static let fieldOverheadBytes = 32
 
     private let limits: HeadLimits
@@ -210,7 +210,7 @@ struct FieldBlock: ~Copyable {
         return head
     }
 
-    /// The framing of the content of `response`: what is certain once its head has been received.
+    /// The framing of the content of `response`, as far as its head decides it.
     func framing(
         of response: ResponseHead, answering method: Method, endsStream: Bool
     ) throws(HTTP2Refusal) -> BodyFraming {

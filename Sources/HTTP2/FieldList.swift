@@ -3,7 +3,7 @@
 import CountersignCNGHTTP2
 import CountersignHTTP1
 
-/// The fields of a head to be sent, as pointers: whatever they point to must stay in place until the list was passed to
+/// The fields of a head to be sent, as pointers. Their octets must stay in place until the list has been passed to
 /// nghttp2, which copies it and writes the names in lower case.
 struct FieldList: ~Copyable {
     private var entries: [nghttp2_nv] = []

@@ -4,8 +4,8 @@
 /// with useful work.
 ///
 /// Each PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA, tiny WINDOW_UPDATE and unknown frame costs a token, and so
-/// does each RST_STREAM that the peer makes us send. A peer without tokens is told ENHANCE_YOUR_CALM, and the
-/// connection ends (RFC 9113 §10.5). Content and complete responses return tokens, because clients measure the
+/// does each RST_STREAM that the peer makes us send. The connection of a peer without tokens ends with
+/// ENHANCE_YOUR_CALM (RFC 9113 §10.5). Content and complete responses return tokens, because clients measure the
 /// bandwidth with a PING per round trip while they receive: gRPC does so.
 package struct FrameBudget: Hashable, Sendable {
     /// The tokens of a fresh connection, and the most that it can have.

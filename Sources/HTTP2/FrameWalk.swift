@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Follows the heads of the frames in what a peer sends, also of those that nghttp2 drops without a report.
+/// Finds the heads of a peer's frames, including the frames that nghttp2 drops without a report.
 struct FrameWalk {
-    /// Type, flags and stream of a frame (RFC 9113 §4.1).
+    /// The type and stream of a frame (RFC 9113 §4.1).
     struct Head {
         let type: UInt8
         let streamID: Int32

@@ -49,8 +49,8 @@ package enum HTTP2StreamEnd: Hashable, Sendable {
     /// The connection ended first.
     case connectionLost
 
-    /// The peer has certainly not processed the request, so it may be sent again on another connection, whatever its
-    /// method is (RFC 9113 §8.7).
+    /// The peer has certainly not processed the request, so a request with any method may be sent again on another
+    /// connection (RFC 9113 §8.7).
     package var isRetryable: Bool { self == .notProcessed || self == .resetByPeer(.refusedStream) }
 
     /// The origin answers this request over HTTP/1.1 only.

@@ -5,8 +5,8 @@ import CountersignHTTP1
 
 /// One HTTP/2 connection (RFC 9113): frames, HPACK, flow control and the rules of heads, without any I/O.
 ///
-/// A session is a server towards a client, or a client towards an origin. Its caller owns the socket. It passes what
-/// it reads to ``receive(_:at:)``, and lets ``drain(atMost:)`` write into its output buffer. Whatever happens is
+/// A session is a server towards a client, or a client towards an origin. Its caller owns the socket. It passes the
+/// octets that it reads to ``receive(_:at:)``, and lets ``drain(atMost:)`` write into its output buffer. Events are
 /// reported to the ``HTTP2SessionDelegate``, stream by stream; messages are sent by the methods of ``HTTP2Stream``.
 ///
 /// The caller works like this:

@@ -191,8 +191,6 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
 
     // MARK: The end
 
-    var hasOnlyShakenHands: Bool { distrust.hasOnlyShakenHands }
-
     /// The client sends nothing more.
     private func clientEndedInput() {
         noteDistrust(.silence)
