@@ -163,17 +163,10 @@ extension ClientConnection {
         idleSince = services.now
         _ = input.takeAll()
         updateReading()
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { _ in
+        context.endOutput(inputEnded: inputEnded) {
             self.outputIsOut = true
             self.idleSince = self.services.now
             if self.inputEnded { self.close() }
-        }
-        if inputEnded {
-            // Closing the second half would close the channel at once and lose unwritten data.
-            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
-        } else {
-            context.close(mode: .output, promise: written)
         }
     }
 }

@@ -230,17 +230,10 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         endStreams()
         session.closeBound()
         guard let context, isWritable else { return close() }
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { _ in
+        context.endOutput(inputEnded: inputEnded) {
             self.outputIsOut = true
             self.idleSince = self.services.now
             if self.inputEnded { self.close() }
-        }
-        if inputEnded {
-            // Closing the second half would close the channel at once and lose unwritten data.
-            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
-        } else {
-            context.close(mode: .output, promise: written)
         }
     }
 }
