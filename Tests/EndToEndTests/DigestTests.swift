@@ -219,15 +219,17 @@ import Testing
         #expect(try bench.user.succeed("explain", bench.origin.url).contains("rejected"))
     }
 
-    /// Concurrent requests share one nonce, and none uses a count of another.
+    /// Concurrent requests share one nonce, and none uses a count of another. In HTTP/1.1: with HTTP/2, curl 7.88 may
+    /// put a request on a connection whose CONNECT has no answer yet, through any proxy, and then fails all of them.
     @Test func concurrentRequestsShareANonce() throws {
         let bench = try Bench()
         #expect(try bench.get().status == 200)
         let done = try Command.run(
             Tool.path("curl"),
             [
-                "-q", "-sS", "-Z", "--parallel-max", "20", "--parallel-immediate", "-x", bench.proxy.url, "--cacert",
-                bench.proxy.anchor, "-o", "/dev/null", "-w", "%{http_code}\n", "\(bench.origin.url)/echo?[1-60]",
+                "-q", "-sS", "-Z", "--http1.1", "--parallel-max", "20", "--parallel-immediate", "-x", bench.proxy.url,
+                "--cacert", bench.proxy.anchor, "-o", "/dev/null", "-w", "%{http_code}\n",
+                "\(bench.origin.url)/echo?[1-60]",
             ], in: bench.user.folder)
         #expect(done.output == String(repeating: "200\n", count: 60), "\(done.said)")
         #expect(bench.verdicts.filter { $0 != nil } == ["no answer"], "\(bench.verdicts)")

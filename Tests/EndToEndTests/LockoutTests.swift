@@ -71,8 +71,8 @@ import Testing
         let many = try Command.run(
             Tool.path("curl"),
             [
-                "-q", "-sS", "-Z", "--parallel-immediate", "--parallel-max", "8", "-m", "8", "-x", proxy.url,
-                "--cacert", proxy.anchor, "-o", "/dev/null", "\(test.url())\(Self.hanging)?[1-8]",
+                "-q", "-sS", "-Z", "--http1.1", "--parallel-immediate", "--parallel-max", "8", "-m", "8", "-x",
+                proxy.url, "--cacert", proxy.anchor, "-o", "/dev/null", "\(test.url())\(Self.hanging)?[1-8]",
             ], in: test.user.folder, seconds: 120)
         #expect(many.status != 0)
         #expect(test.sent(Self.hanging) > 0)
