@@ -35,7 +35,6 @@ extension OriginConnection {
         }
     }
 
-    /// The status of the response whose head is incomplete or refused, if it can be read.
     package var statusOfUnreadHead: Int? {
         guard case .head = phase else { return nil }
         return input.statusOfUnreadHead

@@ -13,12 +13,9 @@ import CountersignTLS
 /// Owned by its event loop. Only the exchange that has leased it, its ``delegate``, may write to it. A connection on
 /// which anything unexpected has happened (bytes after a response, an error, a request that was not completed, a
 /// response that had to be repaired) is never reused.
-package final class OriginConnection: OriginStream, ChannelInboundHandler, RemovableChannelHandler {
+package final class OriginConnection: OriginLease, KeptConnection, ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
-    /// Answers a certificate request, at once or later on the event loop. Keeping the answer closure keeps the
-    /// connection.
-    package typealias CertificateSource = (CertificateRequest, OriginConnection, @escaping (Identity?) -> Void) -> Void
     /// Decides whether to continue to an untrusted origin, at once or later on the event loop. Keeping the answer
     /// closure keeps the connection.
     package typealias TrustSource = (ServerTrust, OriginConnection, @escaping (TrustAnswer) -> Void) -> Void
@@ -42,7 +39,6 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         get { storedDelegate }
         set { storedDelegate = newValue }
     }
-    /// Answers certificate requests while there is no ``delegate``, that is, during the handshake. Nil declines them.
     package var certificateSource: CertificateSource? {
         get { storedCertificateSource }
         set { storedCertificateSource = newValue }
@@ -54,38 +50,27 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     /// The slot of the pool that the connection belongs to while it is idle.
     var slot: UpstreamPool.Slot?
 
-    /// `host:port`, for error messages.
     package let place: String
-    /// The parent proxy that the connection leads to, and that forwards requests in absolute-form (RFC 9112 §3.2.2).
     package let forwarder: Origin?
-    /// TLS to the ``forwarder``; nil for none.
     package let forwarderTLS: TLSSummary?
-    /// The result of the TLS handshake; nil without TLS.
     package private(set) var tls: TLSSummary?
-    /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve
-    /// this client from then on, with one exception: ``ParentAuthentication/shared``.
+    package var speaksHTTP2: Bool { false }
     package var isAuthenticated: Bool {
         get { storedIsAuthenticated }
         set { storedIsAuthenticated = newValue }
     }
     package internal(set) var parentAuthentication = ParentAuthentication.none
-    /// The origin has said that requests on the connection need no further answer (`Persistent-Auth`, MS-N2HT).
     package var isPersistentlyAuthenticated: Bool {
         get { storedIsPersistentlyAuthenticated }
         set { storedIsPersistentlyAuthenticated = newValue }
     }
-    /// The decision about the origin's last certificate request, if there was one.
     package var certificateChecks: ThreeChecks? {
         get { storedCertificateChecks }
         set { storedCertificateChecks = newValue }
     }
-    /// The client identity that was last shown to the origin.
     package private(set) var shownIdentity: Identity?
-    /// A client identity was shown to the origin at some time, so that the connection acts for a person.
     package var hasShownIdentity: Bool { storedHasShownIdentity }
-    /// Why a response on the connection was not clean, and was repaired; nil if all were clean.
     package var repair: HTTP1Error.Code? { storedRepair }
-    /// A handshake that authenticates the connection, and has not ended yet, continues even after a repaired response.
     package var carriesHandshake: Bool {
         get { storedCarriesHandshake }
         set { storedCarriesHandshake = newValue }
@@ -156,10 +141,8 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         return keepsAlive && outgoing.isWhole && !inputEnded && input.byteCount == 0 && context != nil
     }
 
-    /// The name of the client identity that the TLS session shows.
     package var showedIdentity: String? { tlsHandler?.shownIdentity }
 
-    /// The remote address with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
     package var address: String? {
         guard let remote = context?.channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else {
             return nil
@@ -167,7 +150,6 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
         return HostText.joined(ip, port)
     }
 
-    /// `TLSv1.3` or `TLSv1.2`, as soon as the origin has chosen it; nil without TLS.
     package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
 
     /// A response was not clean.
@@ -286,6 +268,27 @@ package final class OriginConnection: OriginStream, ChannelInboundHandler, Remov
     }
 
     package func reset() { close() }
+
+    // MARK: Leases
+
+    /// All of the connection.
+    package func lease() -> (lease: any OriginLease, stays: Bool)? { (self, stays: false) }
+
+    package func giveBack(to slot: UpstreamPool.Slot, now: UInt64) {
+        delegate = nil
+        certificateSource = nil
+        if isReusable { slot.park(self, now: now) } else { close() }
+    }
+
+    package func keep() -> (any KeptConnection)? {
+        delegate = nil
+        certificateSource = nil
+        guard isReusable else {
+            close()
+            return nil
+        }
+        return self
+    }
 
     package func upgrade() -> UpgradedConnection? {
         guard let context else { return nil }

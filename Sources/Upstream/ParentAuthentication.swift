@@ -13,11 +13,9 @@ package enum ParentAuthentication {
 }
 
 extension OriginConnection {
-    /// The parent has accepted an answer of the proxy's, for all requests on the connection.
     package func authenticatedToParent() {
         if parentAuthentication == .none, forwarder != nil { parentAuthentication = .shared }
     }
 
-    /// No other client may use the connection from now on.
     package func becomesPersonal() { parentAuthentication = .personal }
 }

@@ -16,7 +16,7 @@ final class TLSStep: ConnectionStep {
     private let origin: Origin
     private let context: TLSClientContext
     private let revocation: RevocationCheck
-    private let certificateSource: OriginConnection.CertificateSource?
+    private let certificateSource: CertificateSource?
     private let trustSource: OriginConnection.TrustSource?
     private let spare: SpareBuffer
     private let isNextToSocket: Bool
@@ -25,7 +25,7 @@ final class TLSStep: ConnectionStep {
     /// `isNextToSocket`: the connection is not inside of TLS to a parent.
     init(
         origin: Origin, context: TLSClientContext, revocation: RevocationCheck, limit: TimeAmount, spare: SpareBuffer,
-        isNextToSocket: Bool, certificateSource: OriginConnection.CertificateSource?,
+        isNextToSocket: Bool, certificateSource: CertificateSource?,
         trustSource: OriginConnection.TrustSource?
     ) {
         self.origin = origin

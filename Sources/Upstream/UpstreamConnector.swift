@@ -59,17 +59,17 @@ package struct UpstreamConnector {
 
     /// A connection that is ready for a request.
     ///
-    /// For https its ``OriginConnection/tls`` says whether the origin is trusted, which the caller checks before it
+    /// For https its ``OriginLease/tls`` says whether the origin is trusted, which the caller checks before it
     /// sends anything. With a `trustSource` the handshake waits for its decision about an origin that is not trusted;
     /// that time does not count as the handshake's. `revocation` says how trust depends on revocation statuses.
     /// `completion` runs on the event loop, once, or not at all if
-    /// ``OriginConnection/close()`` or ``ConnectionAttempt/cancel()`` is called before.
+    /// ``OriginLease/close()`` or ``ConnectionAttempt/cancel()`` is called before.
     @discardableResult
     package func connect(
         to origin: Origin, tls context: TLSClientContext, revocation: RevocationCheck = .soft,
-        certificateSource: OriginConnection.CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
+        certificateSource: CertificateSource?, trustSource: OriginConnection.TrustSource? = nil,
         _ terms: ConnectionTerms = ConnectionTerms(),
-        completion: @escaping (Result<OriginConnection, UpstreamError>) -> Void
+        completion: @escaping (Result<any OriginLease, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
         guard origin.scheme == .https else {
             let spare = spare
@@ -131,7 +131,7 @@ package struct UpstreamConnector {
 
     private static func plainConnection(
         to origin: Origin, over opened: ConnectionAttempt.Opened, _ spare: SpareBuffer
-    ) -> Result<OriginConnection, UpstreamError> {
+    ) -> Result<any OriginLease, UpstreamError> {
         let place = HostText.joined(origin.host, origin.port)
         guard opened.early.readableBytes == 0 else {
             opened.channel.close(promise: nil)

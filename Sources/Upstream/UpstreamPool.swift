@@ -17,7 +17,7 @@ package final class UpstreamPool {
         }
 
         /// An idle connection, which belongs to the caller from now on, if there is one.
-        package func lease(now: UInt64) -> OriginConnection? {
+        package func lease(now: UInt64) -> (any OriginLease)? {
             while let connection = idle.lease(now: now) {
                 connection.slot = nil
                 // An origin may have asked for a client identity while the connection was idle; then it is no longer
@@ -29,16 +29,18 @@ package final class UpstreamPool {
         }
 
         /// Takes back a connection after an exchange, or closes it if it cannot serve another one.
-        package func giveBack(_ connection: OriginConnection, now: UInt64) {
-            connection.delegate = nil
-            connection.certificateSource = nil
-            guard connection.isReusable, let slot = isRegistered ? self : pool?.register(self) else {
-                return connection.close()
-            }
-            slot.park(connection, now: now)
+        package func giveBack(_ lease: any OriginLease, now: UInt64) { lease.giveBack(to: self, now: now) }
+
+        /// Keeps a reusable connection, in this slot or in the one that the pool has for its key.
+        func park(_ connection: OriginConnection, now: UInt64) {
+            guard let slot = registered else { return connection.close() }
+            slot.add(connection, now: now)
         }
 
-        private func park(_ connection: OriginConnection, now: UInt64) {
+        /// The slot that the pool has for this key; nil after the shutdown.
+        private var registered: Slot? { isRegistered ? self : pool?.register(self) }
+
+        private func add(_ connection: OriginConnection, now: UInt64) {
             connection.slot = self
             let surplus = idle.giveBack(connection, now: now)
             connection.resumeReading()

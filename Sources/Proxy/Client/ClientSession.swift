@@ -103,14 +103,9 @@ final class ClientSession {
     // MARK: Connections of this client alone
 
     /// Takes a reusable connection for `slot`. `withholdsIdentity`: only one on which no client identity was shown.
-    func boundConnection(for slot: UpstreamPool.Slot, _ withholdsIdentity: Bool = false) -> OriginConnection? {
+    func boundConnection(for slot: UpstreamPool.Slot, _ withholdsIdentity: Bool = false) -> (any OriginLease)? {
         guard !bound.isEmpty else { return nil }
-        guard
-            let connection = bound.take(for: slot.key, where: { !withholdsIdentity || !$0.hasShownIdentity })
-        else { return nil }
-        if connection.isReusable { return connection }
-        connection.close()
-        return nil
+        return bound.lease(for: slot.key) { !withholdsIdentity || !$0.hasShownIdentity }
     }
 
     /// Whether a connection for `key` has already been authenticated for this client.
@@ -124,11 +119,10 @@ final class ClientSession {
         return bound.connection(for: key).map { $0.isReusable && $0.isPersistentlyAuthenticated } ?? false
     }
 
-    /// Keeps `connection` for this client's next request.
-    func bind(_ connection: OriginConnection, for key: UpstreamKey) {
-        connection.delegate = nil
-        connection.certificateSource = nil
-        guard connection.isReusable, isConnected else { return connection.close() }
+    /// Keeps the connection of `lease` for this client's next request.
+    func bind(_ lease: any OriginLease, for key: UpstreamKey) {
+        guard isConnected else { return lease.close() }
+        guard let connection = lease.keep() else { return }
         if connection.isPersistentlyAuthenticated { hasPersistentConnections = true }
         bound.keep(connection, for: key)
     }
@@ -144,24 +138,42 @@ final class ClientSession {
 struct BoundConnections {
     private static let capacity = 16
     /// Searched in order: nearly always there is one, and hashing its key costs more than comparing a few.
-    private var entries: [(key: UpstreamKey, connection: OriginConnection)] = []
+    private var entries: [(key: UpstreamKey, connection: any KeptConnection)] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
     /// The oldest connection kept for `key`. It stays.
-    func connection(for key: UpstreamKey) -> OriginConnection? {
+    func connection(for key: UpstreamKey) -> (any KeptConnection)? {
         entries.first { $0.key == key }?.connection
     }
 
-    /// Removes and returns the oldest connection kept for `key` of which `isWanted` is true.
-    mutating func take(
-        for key: UpstreamKey, where isWanted: (OriginConnection) -> Bool = { _ in true }
-    ) -> OriginConnection? {
-        entries.firstIndex { $0.key == key && isWanted($0.connection) }.map { entries.remove(at: $0).connection }
+    /// A lease of the oldest connection kept for `key` of which `isWanted` is true. Closes those that have ended.
+    mutating func lease(
+        for key: UpstreamKey, where isWanted: (any KeptConnection) -> Bool = { _ in true }
+    ) -> (any OriginLease)? {
+        var index = 0
+        while index < entries.count {
+            let (kept, connection) = entries[index]
+            guard kept == key, isWanted(connection) else {
+                index += 1
+                continue
+            }
+            guard connection.isReusable else {
+                entries.remove(at: index).connection.close()
+                continue
+            }
+            if let (lease, stays) = connection.lease() {
+                if !stays { entries.remove(at: index) }
+                return lease
+            }
+            index += 1
+        }
+        return nil
     }
 
     /// Keeps `connection` for `key`. Closes the oldest one if there are too many.
-    mutating func keep(_ connection: OriginConnection, for key: UpstreamKey) {
+    mutating func keep(_ connection: any KeptConnection, for key: UpstreamKey) {
+        if entries.contains(where: { $0.connection === connection }) { return }
         entries.append((key, connection))
         if entries.count > Self.capacity { entries.removeFirst().connection.close() }
     }

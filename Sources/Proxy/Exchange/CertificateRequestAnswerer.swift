@@ -14,7 +14,7 @@ enum CertificateRequestAnswerer {
     static func source(
         for rule: SiteRule, at origin: Origin, services: LoopServices, client: ClientSession,
         trust: @escaping () -> TrustOutcome? = { nil }
-    ) -> OriginConnection.CertificateSource {
+    ) -> CertificateSource {
         { request, connection, answer in
             guard trust()?.isInForce(at: origin, services.shared.policy, now: services.shared.wallClock) != false else {
                 return answer(nil)

@@ -17,7 +17,7 @@ struct ConnectionAcquisition {
     private(set) var trust: TrustOutcome
     /// The idle connections that this exchange may use.
     private(set) var slot: UpstreamPool.Slot
-    private(set) var connection: OriginConnection?
+    private(set) var connection: (any OriginLease)?
     /// The evaluation of the connection attempt in progress.
     private var evaluation: TrustEvaluation?
     /// The connection that is being opened.
@@ -49,7 +49,7 @@ struct ConnectionAcquisition {
     mutating func openConnection(
         _ route: Route, _ session: ClientSession, _ services: LoopServices, isFresh: Bool, mayBeAnswered: Bool,
         usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
-    ) -> (connection: OriginConnection, outcome: TrustOutcome)? {
+    ) -> (connection: any OriginLease, outcome: TrustOutcome)? {
         let usesPool = usesPool && !hasRetried
         if trust.isInForce(at: route.origin, services.shared.policy, now: services.shared.wallClock),
             let connection = Self.open(
@@ -85,7 +85,7 @@ struct ConnectionAcquisition {
     private static func open(
         _ slot: UpstreamPool.Slot, under outcome: TrustOutcome, _ route: Route, _ session: ClientSession,
         _ services: LoopServices, usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
-    ) -> OriginConnection? {
+    ) -> (any OriginLease)? {
         guard
             let connection = (usesBound ? session.boundConnection(for: slot, withholdsIdentity) : nil)
                 ?? (usesPool && outcome.isShared ? slot.lease(now: services.now) : nil)
@@ -133,7 +133,7 @@ struct ConnectionAcquisition {
     /// Whether `outcome` differs from the one that the exchange was started under.
     func changes(with outcome: TrustOutcome) -> Bool { outcome.key != trust.key }
 
-    mutating func use(_ connection: OriginConnection, _ outcome: TrustOutcome) {
+    mutating func use(_ connection: any OriginLease, _ outcome: TrustOutcome) {
         self.connection = connection
         trust = outcome
     }
@@ -144,7 +144,7 @@ struct ConnectionAcquisition {
     }
 
     /// Hands the connection over: to be closed, or to be kept for another exchange.
-    mutating func release() -> OriginConnection? {
+    mutating func release() -> (any OriginLease)? {
         let released = connection
         connection = nil
         return released

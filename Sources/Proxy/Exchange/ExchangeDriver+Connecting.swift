@@ -72,14 +72,14 @@ extension ExchangeDriver {
 
     /// Closes the unused `connection`, and sends the reason to the client. The certificate that an intercepted client
     /// was shown no longer mirrors the origin's, so the client must connect again for a new one.
-    private func refuse(_ response: OwnResponse, _ connection: OriginConnection) {
+    private func refuse(_ response: OwnResponse, _ connection: any OriginLease) {
         connection.close()
         loseAnswer(.unanswered)
         if session.connectSite?.isIntercepted == true { client.closeAfterResponse() }
         respond(response)
     }
 
-    private func use(_ connection: OriginConnection, _ outcome: TrustOutcome, for step: Step) {
+    private func use(_ connection: any OriginLease, _ outcome: TrustOutcome, for step: Step) {
         let changesTrust = acquisition.changes(with: outcome)
         guard !changesTrust || isFresh else {
             let error = UpstreamError(
@@ -104,7 +104,7 @@ extension ExchangeDriver {
 
     /// The connection leads past the parent whose challenges the exchange answers, because that cannot be reached. If
     /// it leads to another listed one, that one is answered; else it gets nothing that is meant for the first.
-    private func leaveChallenger(_ connection: OriginConnection, _ outcome: TrustOutcome) {
+    private func leaveChallenger(_ connection: any OriginLease, _ outcome: TrustOutcome) {
         guard isFresh else {
             let error = UpstreamError(.closedBeforeResponse, "the parent proxy is gone in the middle of an exchange")
             return refuse(OwnResponse(error), connection)
@@ -145,7 +145,7 @@ extension ExchangeDriver {
         certificateSource(request, connection, answer)
     }
 
-    private var certificateSource: OriginConnection.CertificateSource? {
+    private var certificateSource: CertificateSource? {
         rule.map { rule in
             certificateDecliner(rule)
                 ?? CertificateRequestAnswerer.source(for: rule, at: origin, services: services, client: session) {

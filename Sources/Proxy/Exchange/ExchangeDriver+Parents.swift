@@ -12,7 +12,7 @@ import CountersignUpstream
 /// to an origin, which some parents bind to it (RFC 4559 §6).
 extension ExchangeDriver {
     /// An idle one for `step`, if that is the exchange's first request and carries no answer.
-    func parentConnection(for step: Step) -> OriginConnection? {
+    func parentConnection(for step: Step) -> (any OriginLease)? {
         guard route.challenger != nil, isFresh, mayBeAnswered, !isElsewhere, !clientBindsConnection,
             case .transmit(nil, isOpening: false) = step
         else { return nil }
@@ -45,7 +45,7 @@ extension ExchangeDriver {
     }
 
     /// Where to keep `connection` for the next request, if that may be another client's.
-    func parentSlot(for connection: OriginConnection) -> UpstreamPool.Slot? {
+    func parentSlot(for connection: any OriginLease) -> UpstreamPool.Slot? {
         guard connection.parentAuthentication == .shared, !connection.hasShownIdentity, !clientBindsConnection,
             !isElsewhere, route.challenger?.isReached(by: connection) == true
         else { return nil }
@@ -58,7 +58,7 @@ extension Route {
     var hasParentConnection: Bool { challenger != nil && parentSlot?.isEmpty == false }
 
     /// Takes one of them for a client, after the checks that precede the use of a credential.
-    fileprivate func parentConnection(for session: ClientSession, _ services: LoopServices) -> OriginConnection? {
+    fileprivate func parentConnection(for session: ClientSession, _ services: LoopServices) -> (any OriginLease)? {
         guard let challenger, let slot = parentSlot, !slot.isEmpty, let credential = slot.key.credential,
             isInTable, policy.generation == services.shared.policy.current.generation,
             !policy.hasExpired(credential, now: services.shared.wallClock), session.isStillSameUser()

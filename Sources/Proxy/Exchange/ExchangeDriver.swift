@@ -92,7 +92,7 @@ final class ExchangeDriver {
     var origin: Origin { route.origin }
     var policy: Policy { route.policy }
     var rule: SiteRule? { route.rule }
-    var connection: OriginConnection? { acquisition.connection }
+    var connection: (any OriginLease)? { acquisition.connection }
     /// The exchange's part of ``connection``. In HTTP/1 a connection has one stream; in HTTP/2 it will have many.
     var stream: (any OriginStream)? { acquisition.connection }
 
@@ -327,7 +327,7 @@ final class ExchangeDriver {
         acquisition.release()?.reset()
     }
 
-    func perform(_ step: Step, on connection: OriginConnection) {
+    func perform(_ step: Step, on connection: any OriginLease) {
         switch step {
         case .openDialogue(let request):
             run(answers.connected(for: request, self))

@@ -49,12 +49,12 @@ struct ExchangeRecord {
     }
 
     /// The origin is trusted under `trust`, on `connection`.
-    mutating func trusted(under trust: TrustOutcome, on connection: OriginConnection) {
+    mutating func trusted(under trust: TrustOutcome, on connection: any OriginLease) {
         outcome.record(trust, on: connection)
     }
 
     /// `connection` was opened for this exchange.
-    mutating func learned(revocationOf connection: OriginConnection) {
+    mutating func learned(revocationOf connection: any OriginLease) {
         outcome.record(revocationOf: connection)
     }
 

@@ -16,11 +16,11 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
     private let exchange: ExchangeDriver
     private let services: LoopServices
     /// Nil once the exchange has got the verdict.
-    private var connection: OriginConnection?
+    private var connection: (any OriginLease)?
     private var timer: Scheduled<Void>?
 
     /// Returns false if too many wait already, or the proxy is stopping.
-    static func begin(for exchange: ExchangeDriver, on connection: OriginConnection) -> Bool {
+    static func begin(for exchange: ExchangeDriver, on connection: any OriginLease) -> Bool {
         let services = exchange.services
         guard services.lateVerdicts < maximumCount, !services.isStopped else { return false }
         services.lateVerdicts += 1
@@ -31,7 +31,7 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
         return true
     }
 
-    private init(_ exchange: ExchangeDriver, _ connection: OriginConnection) {
+    private init(_ exchange: ExchangeDriver, _ connection: any OriginLease) {
         self.exchange = exchange
         services = exchange.services
         self.connection = connection

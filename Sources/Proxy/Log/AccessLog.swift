@@ -58,14 +58,14 @@ package final class AccessLog: Sendable {
         var bytes = 0
 
         /// The origin's certificate is accepted by `trust`, on `connection`.
-        mutating func record(_ trust: TrustOutcome, on connection: OriginConnection) {
+        mutating func record(_ trust: TrustOutcome, on connection: any OriginLease) {
             guard trust.decider != nil || self.trust != nil else { return }
             self.trust = trust.decider
             trustReason = trust.decider == nil ? nil : connection.tls?.serverTrust?.text
         }
 
         /// `connection` was opened.
-        mutating func record(revocationOf connection: OriginConnection) {
+        mutating func record(revocationOf connection: any OriginLease) {
             revocation = connection.tls?.serverTrust?.revocation.code
         }
 

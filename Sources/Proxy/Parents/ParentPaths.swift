@@ -148,7 +148,7 @@ final class ParentPaths: PathSource {
         let reasonForSite: String?
 
         /// Whether requests on `connection` reach it, with TLS or without as expected: its answers depend on that.
-        func isReached(by connection: OriginConnection) -> Bool {
+        func isReached(by connection: any OriginLease) -> Bool {
             connection.forwarder == site && (connection.forwarderTLS != nil) == hasTLS
         }
     }

@@ -55,7 +55,7 @@ extension ExchangeDriver {
     var withholdsCredential: Bool { foreignCause?.isRefused == true }
 
     /// Answers a certificate request without a certificate, because of the cause of the request.
-    func certificateDecliner(_ rule: SiteRule) -> OriginConnection.CertificateSource? {
+    func certificateDecliner(_ rule: SiteRule) -> CertificateSource? {
         guard let foreignCause, let refusal = foreignCause.refusal else { return nil }
         return { _, connection, answer in
             foreignCause.hasDeclinedIdentity = true

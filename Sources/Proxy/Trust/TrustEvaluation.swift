@@ -28,7 +28,7 @@ final class TrustEvaluation {
     private let client: ClientSession
 
     /// The connection that is waiting. It retains this object until its handshake is over.
-    private var connection: OriginConnection?
+    private var connection: (any OriginLease)?
     private var isCancelled = false
     private var ticket: TrustQuestions.Ticket?
     private var outcome: TrustOutcome?
@@ -69,7 +69,7 @@ final class TrustEvaluation {
     // MARK: During the handshake
 
     private func decide(
-        _ trust: ServerTrust, _ connection: OriginConnection, _ answer: @escaping (TrustAnswer) -> Void
+        _ trust: ServerTrust, _ connection: any OriginLease, _ answer: @escaping (TrustAnswer) -> Void
     ) {
         guard !isCancelled else { return connection.close() }
         withdraw()
@@ -113,14 +113,14 @@ final class TrustEvaluation {
         answer(.undecided)
     }
 
-    private func note(_ trust: ServerTrust, _ connection: OriginConnection) {
+    private func note(_ trust: ServerTrust, _ connection: any OriginLease) {
         problem = TrustProblemDocument(
             origin: origin, trust: trust, address: connection.address, tlsVersion: connection.tlsVersion)
     }
 
     // MARK: After the handshake
 
-    func finding(_ connection: OriginConnection) -> Finding {
+    func finding(_ connection: any OriginLease) -> Finding {
         withdraw()
         guard let tls = connection.tls else { return .proceed(.verified) }
         guard let trust = tls.serverTrust, let leaf = tls.peerCertificate?.sha256Fingerprint else {

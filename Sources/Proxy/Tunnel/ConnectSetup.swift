@@ -179,7 +179,7 @@ final class ConnectSetup {
     /// The origin is connected. Shows the client a leaf that verifies if the origin's certificate was accepted, or a
     /// mirrored one.
     private func found(
-        _ connection: OriginConnection, _ finding: TrustEvaluation.Finding, _ client: ClientConnection,
+        _ connection: any OriginLease, _ finding: TrustEvaluation.Finding, _ client: ClientConnection,
         _ interceptionAuthority: InterceptionAuthority
     ) {
         entry.record(revocationOf: connection)
