@@ -216,8 +216,12 @@ struct FieldBlock: ~Copyable {
     ) throws(HTTP2Refusal) -> BodyFraming {
         do throws(HTTP1Error) {
             let framing = try response.framing(answering: method)
-            guard framing.endsConnection else { return framing }
-            return endsStream ? .length(0) : .chunked
+            switch framing {
+            case .untilClose: return endsStream ? .length(0) : .chunked
+            // END_STREAM is still to come, and trailers may come with it.
+            case .length(0) where !endsStream: return .chunked
+            default: return framing
+            }
         } catch {
             throw HTTP2Refusal(detail: error.detail, statusHint: error.statusHint)
         }

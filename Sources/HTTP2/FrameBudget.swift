@@ -5,8 +5,8 @@
 ///
 /// Each PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA, tiny WINDOW_UPDATE and unknown frame costs a token, and so
 /// does each RST_STREAM that the peer makes us send. The connection of a peer without tokens ends with
-/// ENHANCE_YOUR_CALM (RFC 9113 §10.5). Content and complete responses return tokens, because clients measure the
-/// bandwidth with a PING per round trip while they receive: gRPC does so.
+/// ENHANCE_YOUR_CALM (RFC 9113 §10.5). Content and complete exchanges return tokens: gRPC replies to each message that
+/// it receives with small WINDOW_UPDATEs and with a PING, which measures the bandwidth.
 package struct FrameBudget: Hashable, Sendable {
     /// The tokens of a fresh connection, and the most that it can have.
     package static let capacity = 400
@@ -14,6 +14,9 @@ package struct FrameBudget: Hashable, Sendable {
     package static let refillPerSecond = 50
     /// Octets of content, in either direction, that return one token.
     package static let contentBytesPerToken = 4096
+    /// Tokens returned when everything that is queued on a stream goes out in a DATA frame: for a WINDOW_UPDATE of the
+    /// stream, one of the connection, and a PING.
+    package static let tokensPerPiece = 3
     /// Increments of WINDOW_UPDATE below this number of octets cost a token.
     package static let tinyWindowBytes: UInt32 = 1024
 
@@ -42,7 +45,11 @@ package struct FrameBudget: Hashable, Sendable {
         unpaidContentBytes %= FrameBudget.contentBytesPerToken
     }
 
-    /// A request was answered to its end.
+    /// A DATA frame to the peer carries the rest of what was queued on its stream. A frame that the peer's window has
+    /// cut returns nothing, or a peer that opens it octet by octet would be paid for that.
+    package mutating func pieceSent() { earn(FrameBudget.tokensPerPiece) }
+
+    /// A message was sent to its end.
     package mutating func exchangeCompleted() { earn(1) }
 
     private mutating func refill(at now: UInt64) {

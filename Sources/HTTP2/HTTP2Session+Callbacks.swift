@@ -51,8 +51,9 @@ enum Callbacks {
             return Callbacks.success
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
-            _, _, name, nameLength, value, valueLength, flags, user in
+            _, frame, name, nameLength, value, valueLength, flags, user in
             HTTP2Session.at(user).field(
+                of: frame?.pointee.hd.stream_id ?? 0,
                 UnsafeRawBufferPointer(start: name, count: nameLength),
                 UnsafeRawBufferPointer(start: value, count: valueLength),
                 isNeverIndexed: flags & UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) != 0)

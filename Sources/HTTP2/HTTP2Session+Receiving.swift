@@ -81,12 +81,20 @@ extension HTTP2Session {
     }
 
     /// Adds a field of the current block; returns the result for nghttp2.
-    func field(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isNeverIndexed: Bool) -> Int32 {
+    func field(
+        of id: Int32, _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isNeverIndexed: Bool
+    ) -> Int32 {
+        if role == .client, name.elementsEqual(":status".utf8) { streams[id]?.receivedStatus = Self.status(value) }
         block.add(name, value, isNeverIndexed: isNeverIndexed)
         // References to one entry of the table can make a block thousands of times larger (RFC 7541 §7.3).
         guard block.isBomb else { return Callbacks.success }
         fail(.enhanceYourCalm)
         return Callbacks.failure
+    }
+
+    private static func status(_ value: UnsafeRawBufferPointer) -> Int? {
+        guard value.count == 3, value.allSatisfy({ $0 &- 0x30 < 10 }) else { return nil }
+        return value.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
     private func blockReceived(_ id: Int32, isEndOfStream: Bool) -> Bool {

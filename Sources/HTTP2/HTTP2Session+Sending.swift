@@ -72,7 +72,7 @@ extension HTTP2Session {
 
     private func outputEnded(_ stream: HTTP2Stream) {
         stream.outputEnded = true
-        if role == .server { budget.exchangeCompleted() }
+        budget.exchangeCompleted()
     }
 
     /// nghttp2 drops frames of streams that ended, and requests after GOAWAY.

@@ -141,6 +141,7 @@ package final class HTTP2Session {
             budget.contentPassed(byteCount)
             delegate.writeContent(of: stream, byteCount: byteCount)
             stream.contentSent(byteCount)
+            if stream.queuedBytes == 0 { budget.pieceSent() }
         }
         return true
     }

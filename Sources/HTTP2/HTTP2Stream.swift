@@ -33,6 +33,9 @@ package final class HTTP2Stream {
     /// END_STREAM was written.
     @exclusivity(unchecked) var outputEnded = false
 
+    /// The last `:status` of the origin, also that of a response that is refused.
+    @exclusivity(unchecked) package internal(set) var receivedStatus: Int?
+
     /// Why the peer's message was refused, with PROTOCOL_ERROR unless the delegate answered it.
     @exclusivity(unchecked) package internal(set) var refusal: HTTP2Refusal?
 
