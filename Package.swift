@@ -157,7 +157,10 @@ let package = Package(
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
             "Upstream",
-            ["Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses", "Cryptography"],
+            [
+                "Parents", "HTTP2", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses",
+                "Cryptography",
+            ],
             nio),
         module(
             "Proxy",
@@ -263,7 +266,7 @@ let package = Package(
         tests(
             "UpstreamTests",
             [
-                "Upstream", "TestOrigin", "Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates",
+                "Upstream", "TestOrigin", "Parents", "HTTP2", "HTTP1", "ChannelTLS", "TLS", "Certificates",
                 "Challenges", "Addresses",
             ], nio + [embedded]),
         tests(

@@ -22,7 +22,7 @@ final class LoopServices {
     let loop: any EventLoop
     /// For results that other threads compute, and that may take longer than the proxy runs.
     let gate: EventLoopGate
-    let pool = UpstreamPool()
+    let pool: UpstreamPool
     private(set) var connector: UpstreamConnector
     let spare = SpareBuffer()
     let questions: TrustQuestions
@@ -50,6 +50,7 @@ final class LoopServices {
     init(shared: ProxyServices, loop: any EventLoop) {
         self.shared = shared
         self.loop = loop
+        pool = UpstreamPool(http1Origins: shared.http1Origins)
         gate = EventLoopGate(loop)
         connector = UpstreamConnector(
             loop: loop, limits: shared.configuration.connector, spare: spare, ownListeners: ownListeners)
@@ -83,6 +84,13 @@ final class LoopServices {
     /// Whether `route` is still what ``route(to:for:)`` would return.
     func isInForce(_ route: Route) -> Bool {
         route.isInTable && route.policyVersion == shared.policy.version
+    }
+
+    /// The terms of a connection that will carry requests on `route`. `needsHTTP1`: HTTP/2 will not do.
+    func terms(on route: Route, needsHTTP1: Bool = false) -> ConnectionTerms {
+        ConnectionTerms(
+            mayBeLocal: route.mayBeLocal, answersSite: route.answersSite,
+            offersHTTP2: !needsHTTP1 && route.speaksHTTP2 && !pool.http1Origins.contains(route.origin, now: now))
     }
 
     func start() {

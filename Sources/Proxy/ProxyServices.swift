@@ -6,6 +6,7 @@ import CountersignCertificates
 import CountersignCryptography
 import CountersignHTTP1
 import CountersignParents
+import CountersignUpstream
 import NIOConcurrencyHelpers
 import Synchronization
 
@@ -43,6 +44,7 @@ package final class ProxyServices: Sendable {
     private let ownFault: @Sendable (_ sentence: String) -> Void
     /// The searches for clients' processes.
     let lookups = OwnerLookups()
+    let http1Origins = HTTP1Origins()
     /// A thread is searching for a client's program.
     let isIdentifying = Atomic(false)
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])
@@ -50,8 +52,7 @@ package final class ProxyServices: Sendable {
     private let toldDistrust = NIOLockedValueBox<[String: Int64]>([:])
     /// The name of this process in `Via` (RFC 9110 §7.6.3), which is new in each run.
     let pseudonym: String
-    /// Added to every message that is forwarded.
-    let via: ViaField
+    private let via: (http1: ViaField, http2: ViaField)
     /// The current time in seconds since 1970.
     let wallClock: @Sendable () -> Int64
 
@@ -86,9 +87,12 @@ package final class ProxyServices: Sendable {
         self.untrusted = untrusted
         self.ownFault = ownFault
         self.pseudonym = pseudonym
-        via = ViaField("1.1 \(pseudonym)")
+        via = (ViaField("1.1 \(pseudonym)"), ViaField("2 \(pseudonym)"))
         self.wallClock = wallClock
     }
+
+    /// Added to a message that is forwarded. `isHTTP2`: it was received over HTTP/2.
+    func via(isHTTP2: Bool) -> ViaField { isHTTP2 ? via.http2 : via.http1 }
 
     /// The value of Via in a CONNECT of our own that serves a client's with the values `received`.
     func via(after received: [String]) -> String { (received + ["1.1 \(pseudonym)"]).joined(separator: ", ") }

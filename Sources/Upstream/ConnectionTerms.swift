@@ -7,6 +7,8 @@ package struct ConnectionTerms: Sendable {
     /// The challenges of this site are answered, over plain http. A listed parent opens a tunnel to it, in which its
     /// challenges and the parent's own are apart.
     package var answersSite = false
+    /// The site may select HTTP/2 in the TLS handshake.
+    package var offersHTTP2 = false
     /// The value of the client's own Proxy-Authorization, for a parent that the proxy does not answer.
     package var clientAuthorization: String?
     /// The values of Via in the client's CONNECT (RFC 9110 §7.6.3), which a parent gets, too.
@@ -16,11 +18,13 @@ package struct ConnectionTerms: Sendable {
     package var mayBeLocal = false
 
     package init(
-        clientAuthorization: String? = nil, via: [String] = [], mayBeLocal: Bool = false, answersSite: Bool = false
+        clientAuthorization: String? = nil, via: [String] = [], mayBeLocal: Bool = false, answersSite: Bool = false,
+        offersHTTP2: Bool = false
     ) {
         self.clientAuthorization = clientAuthorization
         self.via = via
         self.mayBeLocal = mayBeLocal
         self.answersSite = answersSite
+        self.offersHTTP2 = offersHTTP2
     }
 }

@@ -27,7 +27,7 @@ package struct IdleConnections<Connection> {
 
     /// In the order in which they were given back.
     private var idle: [Idle] = []
-    private let limits: Limits
+    let limits: Limits
 
     package init(limits: Limits) {
         self.limits = limits

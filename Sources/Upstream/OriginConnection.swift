@@ -54,7 +54,7 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
     package let forwarder: Origin?
     package let forwarderTLS: TLSSummary?
     package private(set) var tls: TLSSummary?
-    package var speaksHTTP2: Bool { false }
+    package var http2: HTTP2OriginConnection? { nil }
     package var isAuthenticated: Bool {
         get { storedIsAuthenticated }
         set { storedIsAuthenticated = newValue }
@@ -143,12 +143,7 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
 
     package var showedIdentity: String? { tlsHandler?.shownIdentity }
 
-    package var address: String? {
-        guard let remote = context?.channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else {
-            return nil
-        }
-        return HostText.joined(ip, port)
-    }
+    package var address: String? { context?.remoteAddressText }
 
     package var tlsVersion: String? { tls?.version ?? tlsHandler?.version }
 
@@ -158,13 +153,10 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
     // MARK: Requests
 
     package func send(_ head: RequestHead, _ changes: consuming RequestChanges) {
-        let withholdsContent = changes.withholdsContent
-        let framing: BodyFraming = withholdsContent && head.hasBody ? .length(0) : head.framing
-        let forwarding = RequestForwarding(
-            target: changes.target, host: changes.authority, framing: framing, authorization: changes.authorization,
-            via: changes.via, connection: head.upgrade != nil && !withholdsContent ? .upgrade : .keepAlive,
-            keepsExpect: !withholdsContent, expectsContinue: changes.expectsContinue, maxForwards: changes.maxForwards,
-            cookie: changes.cookie, added: changes.added, isForParent: forwarder != nil)
+        let framing = changes.framing(of: head)
+        let forwarding = changes.forwarding(
+            framing, connection: head.upgrade != nil && !changes.withholdsContent ? .upgrade : .keepAlive,
+            isForParent: forwarder != nil)
         let isSecret =
             changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty || changes.sharesSession
         chunkedFields = framing.isChunked ? head.fields : nil
@@ -338,6 +330,8 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
             tls = summary
             if case .handshaking = phase { phase = .idle }
             finishEstablishing(nil)
+            // Another handler may have taken over.
+            guard self.context != nil else { return }
         case TLSEvent.serverTrustAsked(let trust):
             askAboutTrust(trust)
         case TLSEvent.certificateRequested(let request):
@@ -386,5 +380,13 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
         inputEnded = true
         inputWasCut = true
         if !paused { endOfInput() }
+    }
+}
+
+extension ChannelHandlerContext {
+    /// The remote address with its port: `192.0.2.1:443`, `[2001:db8::1]:443`.
+    var remoteAddressText: String? {
+        guard let remote = channel.remoteAddress, let ip = remote.ipAddress, let port = remote.port else { return nil }
+        return HostText.joined(ip, port)
     }
 }

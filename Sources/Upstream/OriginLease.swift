@@ -29,8 +29,8 @@ package protocol OriginLease: OriginStream {
     var forwarder: Origin? { get }
     /// TLS to the ``forwarder``; nil for none.
     var forwarderTLS: TLSSummary? { get }
-    /// Whether the requests go out in HTTP/2.
-    var speaksHTTP2: Bool { get }
+    /// The HTTP/2 connection, which others may use at the same time; nil for HTTP/1.
+    var http2: HTTP2OriginConnection? { get }
 
     // MARK: Whom the connection acts for
 

@@ -10,9 +10,8 @@ import NIOCore
 ///
 /// An exchange sends its request through this protocol and receives the response through the stream's
 /// ``OriginStreamDelegate``. ``OriginConnection`` implements it for HTTP/1.1, with one stream at a time per connection.
-/// It handles the chunked coding, `Connection` and the framing of responses. An HTTP/2 connection would open one such
-/// stream per exchange. The state of the connection, such as its TLS session and whether it may be reused, stays in
-/// ``OriginConnection``.
+/// It handles the chunked coding, `Connection` and the framing of responses. ``HTTP2OriginStream`` implements it for
+/// HTTP/2. The state of the connection, such as its TLS session and whether it may be reused, is in ``OriginLease``.
 ///
 /// Owned by the connection's event loop.
 package protocol OriginStream: AnyObject {
@@ -131,6 +130,22 @@ package struct RequestChanges: ~Copyable {
         self.cookie = cookie
         self.added = added
         self.sharesSession = sharesSession
+    }
+}
+
+extension RequestChanges {
+    /// The framing of the content that goes out with `head`.
+    func framing(of head: borrowing RequestHead) -> BodyFraming {
+        withholdsContent && head.hasBody ? .length(0) : head.framing
+    }
+
+    func forwarding(
+        _ framing: BodyFraming, connection: ConnectionOption, isForParent: Bool
+    ) -> RequestForwarding {
+        RequestForwarding(
+            target: target, host: authority, framing: framing, authorization: authorization, via: via,
+            connection: connection, keepsExpect: !withholdsContent, expectsContinue: expectsContinue,
+            maxForwards: maxForwards, cookie: cookie, added: added, isForParent: isForParent)
     }
 }
 

@@ -15,6 +15,7 @@ final class TLSStep: ConnectionStep {
 
     private let origin: Origin
     private let context: TLSClientContext
+    private let offersHTTP2: Bool
     private let revocation: RevocationCheck
     private let certificateSource: CertificateSource?
     private let trustSource: OriginConnection.TrustSource?
@@ -25,11 +26,12 @@ final class TLSStep: ConnectionStep {
     /// `isNextToSocket`: the connection is not inside of TLS to a parent.
     init(
         origin: Origin, context: TLSClientContext, revocation: RevocationCheck, limit: TimeAmount, spare: SpareBuffer,
-        isNextToSocket: Bool, certificateSource: CertificateSource?,
+        isNextToSocket: Bool, offersHTTP2: Bool, certificateSource: CertificateSource?,
         trustSource: OriginConnection.TrustSource?
     ) {
         self.origin = origin
         self.context = context
+        self.offersHTTP2 = offersHTTP2
         self.revocation = revocation
         self.limit = limit
         self.spare = spare
@@ -49,7 +51,7 @@ final class TLSStep: ConnectionStep {
     func run(on channel: any Channel, in chain: ConnectionChain) {
         do {
             let handler = try TLSHandler(
-                client: context, host: origin.host, alpn: ["http/1.1"], session: nil,
+                client: context, host: origin.host, alpn: offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"], session: nil,
                 asksAboutTrust: trustSource != nil, revocation: revocation, spare: spare,
                 writesToSocket: isNextToSocket)
             let connection = OriginConnection(

@@ -82,19 +82,30 @@ package struct UpstreamConnector {
         let makeStep = { isNested in
             let tls = TLSStep(
                 origin: origin, context: context, revocation: revocation, limit: limit, spare: spare,
-                isNextToSocket: !isNested, certificateSource: certificateSource, trustSource: trustSource)
+                isNextToSocket: !isNested, offersHTTP2: terms.offersHTTP2, certificateSource: certificateSource,
+                trustSource: trustSource)
             last = tls
             return tls
         }
         return start(to: origin, terms, { [makeStep($0)] }) { result in
             defer { last = nil }
             completion(
-                result.map { _ in
+                result.flatMap { _ in
                     // The chain of an https origin ends with this step, and succeeds only after all of its steps.
                     guard let last else { preconditionFailure("there was no TLS step") }
-                    return last.establishedConnection
+                    return Self.firstLease(of: last.establishedConnection, spare)
                 })
         }
+    }
+
+    /// The first lease of a connection, in the version of HTTP that its handshake has selected.
+    private static func firstLease(
+        of connection: OriginConnection, _ spare: SpareBuffer
+    ) -> Result<any OriginLease, UpstreamError> {
+        guard connection.tls?.alpn == "h2" else { return .success(connection) }
+        if let lease = HTTP2OriginConnection.takeOver(from: connection, spare: spare) { return .success(lease) }
+        connection.close()
+        return .failure(UpstreamError(.closedBeforeResponse, "\(connection.place): closed the HTTP/2 connection"))
     }
 
     private func start(

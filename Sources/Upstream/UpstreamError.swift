@@ -53,6 +53,10 @@ package struct UpstreamError: CodedError {
         case closedBeforeResponse
         /// The origin closed the connection in the middle of a response.
         case closedInResponse
+        /// The origin has certainly not processed the request, so any request may be sent again (RFC 9113 §8.7).
+        case notProcessed
+        /// The origin answers the request over HTTP/1.1 only.
+        case needsHTTP1
         /// The network of the connection is gone.
         case networkGone
         /// The origin sent nothing for too long.

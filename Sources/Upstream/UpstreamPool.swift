@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The idle connections to origins of one event loop, with one ``Slot`` per key. Only that loop may call it.
+import CountersignAddresses
+
+/// The connections to origins of one event loop that an exchange may use at once, with one ``Slot`` per key: those of
+/// HTTP/1 that are idle, and those of HTTP/2. Only that loop may call it.
 package final class UpstreamPool {
-    /// The idle connections of one key. A caller that uses a key often keeps the slot, which saves the look-up.
+    /// The connections of one key. A caller that uses a key often keeps the slot, which saves the look-up.
     package final class Slot {
         package let key: UpstreamKey
         @exclusivity(unchecked) private var idle: IdleConnections<OriginConnection>
+        /// Connections of HTTP/2. They stay here while exchanges use them.
+        @exclusivity(unchecked) private var shared: [HTTP2OriginConnection] = []
+        /// The exchanges that wait until another one has opened a connection; nil if none opens one.
+        private var waiting: [() -> Void]?
+        /// The last connection was one of HTTP/2, which many exchanges can use.
+        package private(set) var speaksHTTP2 = false
         private weak var pool: UpstreamPool?
         /// The slot is in the pool's table, so that the pool closes its connections in time.
         fileprivate var isRegistered = true
@@ -16,8 +25,16 @@ package final class UpstreamPool {
             idle = IdleConnections(limits: pool.limits)
         }
 
-        /// An idle connection, which belongs to the caller from now on, if there is one.
-        package func lease(now: UInt64) -> (any OriginLease)? {
+        /// A connection of HTTP/2 that takes another request, or else an idle one, which belongs to the caller from now
+        /// on.
+        package func lease(now: UInt64, needsHTTP1: Bool = false) -> (any OriginLease)? {
+            if !shared.isEmpty, !needsHTTP1 {
+                if pool?.http1Origins.contains(key.origin, now: now) == true {
+                    closeShared()
+                } else {
+                    for connection in shared { if let lease = connection.newLease() { return lease } }
+                }
+            }
             while let connection = idle.lease(now: now) {
                 connection.slot = nil
                 // An origin may have asked for a client identity while the connection was idle; then it is no longer
@@ -52,23 +69,81 @@ package final class UpstreamPool {
             idle.remove { $0 === connection }
         }
 
-        package var isEmpty: Bool { idle.isEmpty }
+        // MARK: HTTP/2
+
+        /// Lets other exchanges use `connection`, unless it acts for one client. One that is in a slot stays there.
+        package func share(_ connection: HTTP2OriginConnection) {
+            guard connection.isReusable, !connection.hasHome, !connection.isAuthenticated,
+                !connection.hasShownIdentity, let slot = registered
+            else { return }
+            slot.add(connection)
+        }
+
+        private func add(_ connection: HTTP2OriginConnection) {
+            connection.enter(self)
+            shared.append(connection)
+            speaksHTTP2 = true
+        }
+
+        /// `connection` takes no further request.
+        func ended(_ connection: HTTP2OriginConnection) {
+            shared.removeAll { $0 === connection }
+        }
+
+        /// Whether the caller should open a connection. If somebody else is opening one for this key that many can use,
+        /// it is false, and `retry` is called when that attempt has ended.
+        package func mayOpen(orWait retry: @escaping () -> Void) -> Bool {
+            guard speaksHTTP2 else { return true }
+            if waiting == nil {
+                waiting = []
+                return true
+            }
+            waiting?.append(retry)
+            return false
+        }
+
+        /// The attempt of a caller that ``mayOpen(orWait:)`` has permitted has ended. `isHTTP2`: with a connection of
+        /// this version.
+        package func hasOpened(isHTTP2: Bool?) {
+            if let isHTTP2 { speaksHTTP2 = isHTTP2 }
+            guard let ready = waiting else { return }
+            waiting = nil
+            for retry in ready { retry() }
+        }
+
+        // MARK: The end
+
+        package var isEmpty: Bool { idle.isEmpty && shared.isEmpty }
 
         fileprivate func timePassed(now: UInt64) {
             for connection in idle.timePassed(now: now) { connection.close() }
+            for connection in shared where connection.isIdle(for: idle.limits.idleSeconds, now: now) {
+                connection.close()
+            }
         }
 
-        /// Closes the idle connections.
+        /// Closes the idle connections, and the others when the requests on them are complete.
         package func closeAll() {
             for connection in idle.removeAll() { connection.close() }
+            closeShared()
+        }
+
+        private func closeShared() {
+            let closing = shared
+            for connection in closing { connection.close() }
         }
     }
 
     private var slots: [UpstreamKey: Slot] = [:]
     fileprivate let limits: IdleConnections<OriginConnection>.Limits
     private var isShutDown = false
+    package let http1Origins: HTTP1Origins
 
-    package init(idlePerKey: Int = 8, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 3) {
+    package init(
+        idlePerKey: Int = 8, idleSeconds: UInt64 = 55, surplusSeconds: UInt64 = 3,
+        http1Origins: HTTP1Origins = HTTP1Origins()
+    ) {
+        self.http1Origins = http1Origins
         limits = .init(count: idlePerKey, idleSeconds: idleSeconds, surplusSeconds: surplusSeconds)
     }
 

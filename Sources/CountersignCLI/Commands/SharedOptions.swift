@@ -96,7 +96,10 @@ struct LocalNamesOption: ParsableArguments {
 struct HTTP2Option: ParsableArguments {
     @Flag(
         name: .customLong("no-http2"),
-        help: "Speak only HTTP/1.1. (default: HTTP/2 with clients that offer it, except on sites with http2=no)")
+        help: """
+            Speak only HTTP/1.1. (default: HTTP/2 with clients and sites that support it, except on sites with \
+            http2=no)
+            """)
     var isOff = false
 }
 

@@ -66,7 +66,7 @@ extension ClientConnection {
         do {
             let route = services.route(to: site.origin, for: session.process.uid)
             let handler = try TLSHandler(
-                server: tls, speaksHTTP2: speaksHTTP2(on: route), spare: services.spare, writesToSocket: true)
+                server: tls, speaksHTTP2: route.speaksHTTP2, spare: services.spare, writesToSocket: true)
             try context.pipeline.syncOperations.addHandler(handler, position: .before(self))
             output.startTLS(handler)
             if route.sharedSession != nil {
@@ -83,12 +83,6 @@ extension ClientConnection {
         distrust.handshakeBegan(session, services)
         context.pipeline.fireChannelRead(input.takeAll())
         context.pipeline.fireChannelReadComplete()
-    }
-
-    /// Whether clients may use HTTP/2 for the site of `route`. Not if it shares a session, whose cookies must not stay
-    /// in memory: the table of HPACK keeps the fields of earlier requests.
-    private func speaksHTTP2(on route: Route) -> Bool {
-        services.configuration.speaksHTTP2 && route.rule?.speaksHTTP2 == true && route.sharedSession == nil
     }
 
     /// The client has chosen HTTP/2 for its requests. This handler leaves the pipeline.

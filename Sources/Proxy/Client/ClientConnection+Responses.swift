@@ -7,6 +7,8 @@ import NIOCore
 
 /// Responses in HTTP/1: the framing of their content, `Connection`, and whether the connection serves another request.
 extension ClientConnection: ExchangeClient {
+    var speaksHTTP2: Bool { false }
+
     func sendInterim(_ head: ResponseHead, _ changes: ResponseChanges) {
         guard exchange?.head.version == .http11 else { return }
         output.write(about: head.forwardedSize) {

@@ -102,10 +102,14 @@ final class ClientSession {
 
     // MARK: Connections of this client alone
 
-    /// Takes a reusable connection for `slot`. `withholdsIdentity`: only one on which no client identity was shown.
-    func boundConnection(for slot: UpstreamPool.Slot, _ withholdsIdentity: Bool = false) -> (any OriginLease)? {
+    /// A lease of a connection for `slot`. `withholdsIdentity`: only of one on which no client identity was shown.
+    func boundConnection(
+        for slot: UpstreamPool.Slot, withholdsIdentity: Bool = false, needsHTTP1: Bool = false
+    ) -> (any OriginLease)? {
         guard !bound.isEmpty else { return nil }
-        return bound.lease(for: slot.key) { !withholdsIdentity || !$0.hasShownIdentity }
+        return bound.lease(for: slot.key) {
+            (!withholdsIdentity || !$0.hasShownIdentity) && (!needsHTTP1 || !($0 is HTTP2OriginConnection))
+        }
     }
 
     /// Whether a connection for `key` has already been authenticated for this client.
@@ -122,7 +126,11 @@ final class ClientSession {
     /// Keeps the connection of `lease` for this client's next request.
     func bind(_ lease: any OriginLease, for key: UpstreamKey) {
         guard isConnected else { return lease.close() }
-        guard let connection = lease.keep() else { return }
+        if let connection = lease.keep() { keep(connection, for: key) }
+    }
+
+    /// Keeps `connection`, on which exchanges may be in progress, for this client's requests.
+    func keep(_ connection: any KeptConnection, for key: UpstreamKey) {
         if connection.isPersistentlyAuthenticated { hasPersistentConnections = true }
         bound.keep(connection, for: key)
     }

@@ -100,6 +100,11 @@ final class Route {
     let announcesDevice: Bool
     /// The treatment of the revocation status of the origin's certificate.
     var revocation: RevocationCheck { rule?.revocation ?? .soft }
+    /// Whether clients and the origin may select HTTP/2. Not if the line shares a session, whose cookies must not stay
+    /// in memory: the table of HPACK keeps the fields of earlier messages.
+    private(set) lazy var speaksHTTP2: Bool =
+        shared.configuration.speaksHTTP2 && origin.scheme == .https && sharedSession == nil
+        && rule?.speaksHTTP2 == true
     /// The value of Host.
     let authority: String
     /// The context of exchanges with an origin whose certificate verifies, for clients that send no credentials of

@@ -23,10 +23,10 @@ extension ChallengeObserver {
         case .tlsFailed, .tlsAlert, .tlsTimedOut:
             return error.step == .parentTLS ? .parent(error.place ?? "", status: nil) : .tls
         case .noRoute: return .noRoute
-        case .closedBeforeResponse, .closedInResponse: return .closed
+        case .closedBeforeResponse, .closedInResponse, .notProcessed: return .closed
         case .timedOut: return .tooSlow
         case .localAddress: return .thisMachine
-        case .loop, .malformedResponse, .notTrusted, .trustChanged, .ownFault: return .other
+        case .loop, .malformedResponse, .needsHTTP1, .notTrusted, .trustChanged, .ownFault: return .other
         }
     }
 }

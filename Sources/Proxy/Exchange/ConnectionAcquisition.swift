@@ -22,7 +22,10 @@ struct ConnectionAcquisition {
     private var evaluation: TrustEvaluation?
     /// The connection that is being opened.
     private var opening: ConnectionAttempt?
+    /// The slot for whose connection others wait while it is being opened.
+    private var awaitingSlot: UpstreamPool.Slot?
     private var hasRetried = false
+    private var unprocessedCount = 0
     private var identityRetry = IdentityRetry()
 
     init(_ route: Route, pin: [UInt8]?, mayBeAnswered: Bool, _ shared: ProxyServices) {
@@ -44,17 +47,17 @@ struct ConnectionAcquisition {
     ///
     /// `isFresh`: nothing has been sent, so that the outcome may still change. `usesPool`: connections that are not
     /// this client's own will do. `usesBound`: those that are this client's own will do, unless `withholdsIdentity` and
-    /// a client identity was shown on them. Mutating, because Swift copies a property's value for a call that is not.
-    /// The copy took 280 instructions per request.
+    /// a client identity was shown on them. `needsHTTP1`: a connection of HTTP/2 will not do. Mutating,
+    /// because Swift copies a property's value for a call that is not. The copy took 280 instructions per request.
     mutating func openConnection(
         _ route: Route, _ session: ClientSession, _ services: LoopServices, isFresh: Bool, mayBeAnswered: Bool,
-        usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
+        usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool, needsHTTP1: Bool
     ) -> (connection: any OriginLease, outcome: TrustOutcome)? {
         let usesPool = usesPool && !hasRetried
         if trust.isInForce(at: route.origin, services.shared.policy, now: services.shared.wallClock),
             let connection = Self.open(
                 slot, under: trust, route, session, services, usesPool: usesPool, usesBound: usesBound,
-                withholdsIdentity: withholdsIdentity)
+                withholdsIdentity: withholdsIdentity, needsHTTP1: needsHTTP1)
         {
             return (connection, trust)
         }
@@ -64,7 +67,7 @@ struct ConnectionAcquisition {
             let slot = route.slot(under: outcome, mayBeAnswered: mayBeAnswered)
             let connection = Self.open(
                 slot, under: outcome, route, session, services, usesPool: usesPool, usesBound: usesBound,
-                withholdsIdentity: withholdsIdentity)
+                withholdsIdentity: withholdsIdentity, needsHTTP1: needsHTTP1)
             if let connection { return (connection, outcome) }
         }
         return nil
@@ -84,11 +87,15 @@ struct ConnectionAcquisition {
 
     private static func open(
         _ slot: UpstreamPool.Slot, under outcome: TrustOutcome, _ route: Route, _ session: ClientSession,
-        _ services: LoopServices, usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool
+        _ services: LoopServices, usesPool: Bool, usesBound: Bool, withholdsIdentity: Bool,
+        needsHTTP1: Bool
     ) -> (any OriginLease)? {
         guard
-            let connection = (usesBound ? session.boundConnection(for: slot, withholdsIdentity) : nil)
-                ?? (usesPool && outcome.isShared ? slot.lease(now: services.now) : nil)
+            let connection =
+                (usesBound
+                    ? session.boundConnection(for: slot, withholdsIdentity: withholdsIdentity, needsHTTP1: needsHTTP1)
+                    : nil)
+                ?? (usesPool && outcome.isShared ? slot.lease(now: services.now, needsHTTP1: needsHTTP1) : nil)
         else { return nil }
         guard outcome.decider == .delegate else { return connection }
         // The client may have accepted this connection itself, for other reasons than those in the delegate's decision.
@@ -128,6 +135,15 @@ struct ConnectionAcquisition {
         return taken
     }
 
+    /// Others wait for the connection that is being opened for `slot`.
+    mutating func isAwaited(in slot: UpstreamPool.Slot) { awaitingSlot = slot }
+
+    /// The slot whose exchanges wait, once.
+    mutating func takeAwaitingSlot() -> UpstreamPool.Slot? {
+        defer { awaitingSlot = nil }
+        return awaitingSlot
+    }
+
     // MARK: The connection in use
 
     /// Whether `outcome` differs from the one that the exchange was started under.
@@ -158,6 +174,13 @@ struct ConnectionAcquisition {
         guard !hasRetried else { return false }
         hasRetried = true
         return true
+    }
+
+    /// Whether the request may be sent once more after the origin has said that it has not processed it (RFC 9113
+    /// §8.7).
+    mutating func retriesUnprocessed(atMost limit: Int) -> Bool {
+        unprocessedCount += 1
+        return unprocessedCount <= limit
     }
 
     /// As ``IdentityRetry/begin(after:_:completion:)``.

@@ -9,17 +9,19 @@ import NIOCore
 ///
 /// An ``ExchangeDriver`` sends its response through this protocol and knows nothing else of the connection behind it.
 /// ``ClientConnection`` implements it for HTTP/1. It handles the chunked coding, `Connection`, and the order of
-/// pipelined responses. An HTTP/2 connection would implement it once per stream, with HEADERS, DATA and RST_STREAM
-/// frames.
+/// pipelined responses. ``HTTP2ClientStream`` implements it for one stream of HTTP/2.
 ///
 /// In the other direction the implementer reports the client's actions by calling the driver, on the event loop:
 /// ``ExchangeDriver/clientSent(_:)``, ``ExchangeDriver/clientRequestEnded(trailers:)``,
 /// ``ExchangeDriver/clientReadCompleted()``, ``ExchangeDriver/clientWritabilityChanged(_:)`` and
 /// ``ExchangeDriver/clientGone()``.
 ///
-/// Request heads are still ``RequestHead``, the bytes of a parsed HTTP/1 head, because the proxy forwards them
-/// unchanged. HTTP/2 will need a second source of them: a head built from HPACK fields.
+/// The head of a request is a ``RequestHead`` in both versions: that of HTTP/2 is written as one of HTTP/1 and parsed,
+/// so that everything behind it is the same.
 protocol ExchangeClient: AnyObject {
+    /// Whether the request came over HTTP/2.
+    var speaksHTTP2: Bool { get }
+
     // MARK: The response
 
     /// Sends an interim (1xx) response, unless the client's version of HTTP has none (RFC 9110 §15.2).

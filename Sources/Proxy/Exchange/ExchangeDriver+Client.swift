@@ -35,7 +35,7 @@ extension ExchangeDriver {
         if let used = answers.sends(authorization, isOpening: isOpening) {
             wasAnswered(in: used.space, with: used.credential)
         }
-        record.requestSent(isAuthorized: authorization != nil)
+        record.requestSent(isAuthorized: authorization != nil, overHTTP2: connection?.http2 != nil)
         mode = .waiting
         waitingSince = services.now
         lastProgress = services.now
@@ -58,8 +58,8 @@ extension ExchangeDriver {
             head,
             RequestChanges(
                 target: target, authority: route.authority, withholdsContent: isOpening,
-                authorization: route.challenger == nil ? authorization : nil, via: services.shared.via,
-                maxForwards: maxForwards,
+                authorization: route.challenger == nil ? authorization : nil,
+                via: services.shared.via(isHTTP2: client.speaksHTTP2), maxForwards: maxForwards,
                 expectsContinue: withholds, cookie: cookies, added: added, sharesSession: route.sharedSession != nil))
         guard isCurrent(stream) else { return interrupted() }
         if withholds { return awaitInvitation(on: stream) }

@@ -12,7 +12,8 @@ extension ExchangeDriver {
         if let connection = parentConnection(for: step) { return use(connection, acquisition.trust, for: step) }
         let open = acquisition.openConnection(
             route, session, services, isFresh: isFresh, mayBeAnswered: mayBeAnswered, usesPool: !clientBindsConnection,
-            usesBound: !withholdsCredential || clientBindsConnection, withholdsIdentity: withholdsCredential)
+            usesBound: !withholdsCredential || clientBindsConnection, withholdsIdentity: withholdsCredential,
+            needsHTTP1: needsHTTP1)
         if let open { return use(open.connection, open.outcome, for: step) }
         connect(step)
     }
@@ -27,6 +28,7 @@ extension ExchangeDriver {
     }
 
     private func connect(_ step: Step) {
+        guard needsHTTP1 || mayOpen(orWaitWith: step) else { return }
         let pin = acquisition.pin
         let evaluation = TrustEvaluation(
             origin: origin, isListed: route.isListed, pin: pin, services: services, client: session)
@@ -35,12 +37,13 @@ extension ExchangeDriver {
             to: origin, tls: policy.originTLS, revocation: route.revocation,
             certificateSource: pin == nil || acquisition.trust.answers ? certificateSource : nil,
             trustSource: evaluation.source,
-            ConnectionTerms(mayBeLocal: route.mayBeLocal, answersSite: route.answersSite)
+            services.terms(on: route, needsHTTP1: needsHTTP1)
         ) { result in
             guard case .preparing = self.mode, self.acquisition.end(evaluation) else {
                 if case .success(let connection) = result { connection.close() }
                 return
             }
+            defer { self.letOthersContinue(after: result) }
             switch result {
             case .failure(let error):
                 evaluation.cancel()
@@ -63,11 +66,62 @@ extension ExchangeDriver {
         acquisition.opens(with: chain, for: evaluation)
     }
 
+    /// Whether this exchange opens a connection now. If another one is opening a connection that both can use, `step`
+    /// is taken when that attempt has ended.
+    private func mayOpen(orWaitWith step: Step) -> Bool {
+        let slot = acquisition.slot
+        let mayOpen = slot.mayOpen {
+            guard self.isWaitingForOther, case .preparing = self.mode else { return }
+            self.isWaitingForOther = false
+            self.acquire(step)
+        }
+        isWaitingForOther = !mayOpen
+        if mayOpen, slot.speaksHTTP2 { acquisition.isAwaited(in: slot) }
+        return mayOpen
+    }
+
+    /// Ends the wait of other exchanges for the connection that this one was opening.
+    private func letOthersContinue(after result: Result<any OriginLease, UpstreamError>) {
+        guard let slot = acquisition.takeAwaitingSlot() else { return }
+        guard case .success(let connection) = result, let http2 = connection.http2 else {
+            return slot.hasOpened(isHTTP2: false)
+        }
+        http2.whenSettled { slot.hasOpened(isHTTP2: true) }
+    }
+
+    /// Lets other exchanges use a connection of HTTP/2 from now on: all of the same key, or those of this client if the
+    /// connection acts for it. But not if the origin might refuse their requests, because it got no certificate.
+    private func share(_ connection: any OriginLease) {
+        guard let http2 = connection.http2, !http2.hasHome, foreignCause?.hasDeclinedIdentity != true else { return }
+        if connection.hasShownIdentity || !acquisition.trust.isShared {
+            http2.isKeptByClient()
+            session.keep(http2, for: acquisition.slot.key)
+        } else {
+            acquisition.slot.share(http2)
+        }
+    }
+
+    /// The request is sent over HTTP/1.1 from now on, and so are later ones to the origin.
+    func requireHTTP1() {
+        needsHTTP1 = true
+        services.pool.http1Origins.insert(origin, now: services.now)
+    }
+
+    /// NTLM authenticates a connection, which HTTP/2 does not permit: its requests belong to nobody in particular
+    /// (RFC 9113 §8.5 has no replacement for it, and servers refuse it with HTTP_1_1_REQUIRED).
+    func leaveHTTP2(for step: Step) {
+        guard case .openDialogue(let request) = step, !needsHTTP1 else { return }
+        let authenticator = request.offer.authenticator
+        guard authenticator.bindsConnection, !authenticator.usesTicket else { return }
+        if connection?.http2 != nil { requireHTTP1() } else { needsHTTP1 = true }
+    }
+
     /// Gives up the connection that is being opened, if there is one, and the question about it.
     func cancelAttempt() {
         let attempt = acquisition.takeAttempt()
         attempt.evaluation?.cancel()
         attempt.opening?.cancel()
+        acquisition.takeAwaitingSlot()?.hasOpened(isHTTP2: nil)
     }
 
     /// Closes the unused `connection`, and sends the reason to the client. The certificate that an intercepted client
@@ -94,10 +148,14 @@ extension ExchangeDriver {
         if let challenger = route.challenger, !challenger.isReached(by: connection), !isElsewhere {
             return leaveChallenger(connection, outcome)
         }
-        guard changesTrust else { return perform(step, on: connection) }
+        guard changesTrust else {
+            share(connection)
+            return perform(step, on: connection)
+        }
         answers.end(.inconclusive)
         record.forgetAnswer()
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
+        share(connection)
         if !outcome.answers { body.wantNoRepeat() }
         restart()
     }

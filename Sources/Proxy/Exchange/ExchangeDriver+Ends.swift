@@ -108,6 +108,8 @@ extension ExchangeDriver {
 
     func log(status: Int) {
         record.responded(status)
-        record.write(to: services.shared.accessLog, session, method: head.methodText, route)
+        record.write(
+            to: services.shared.accessLog, session, method: head.methodText,
+            version: client.speaksHTTP2 ? .http2 : head.version == .http10 ? .http10 : .http11, route)
     }
 }

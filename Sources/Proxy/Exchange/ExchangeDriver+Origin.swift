@@ -30,6 +30,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         if case .deciding = mode { stream?.pauseReading() }
     }
 
+    private var responseVia: ViaField { services.shared.via(isHTTP2: connection?.http2 != nil) }
+
     private func informational(_ response: ResponseHead) {
         if response.status == 101 { return switchProtocols(response) }
         guard delivery.acceptsInterim() else {
@@ -41,7 +43,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         guard case .waiting = mode, body.streams || body.isWithheld || !head.hasBody,
             !consumesInterim(status: response.status)
         else { return }
-        client.sendInterim(response, ResponseChanges(via: services.shared.via))
+        client.sendInterim(response, ResponseChanges(via: responseVia))
     }
 
     func originSent(_ content: ByteBuffer) {
@@ -97,8 +99,18 @@ extension ExchangeDriver: OriginStreamDelegate {
         switch mode {
         case .waiting:
             let isGone = error.code == .networkGone
-            if isGone || error.code == .closedBeforeResponse, answers.machine.requiresSameConnection {
-                return run(answers.connectionLost(requestMayRepeat: head.method.isIdempotent, for: self))
+            let isUnprocessed = error.code == .notProcessed || error.code == .needsHTTP1
+            if error.code == .needsHTTP1 { requireHTTP1() }
+            if isGone || isUnprocessed || error.code == .closedBeforeResponse, answers.machine.requiresSameConnection {
+                let mayRepeat = head.method.isIdempotent || isUnprocessed
+                return run(answers.connectionLost(requestMayRepeat: mayRepeat, for: self))
+            }
+            // Nobody has read the answer, so its attempt is still the same. In case that is not true, a password is not
+            // sent more than twice.
+            if isUnprocessed, !body.hasLostItsStart, let lastStep,
+                acquisition.retriesUnprocessed(atMost: answers.awaitsVerdict ? 1 : 3)
+            {
+                return drained(lastStep)
             }
             if isGone || (error.code == .closedBeforeResponse && wasReused), head.method.isIdempotent,
                 !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), answers.mayAnswerAgain()
@@ -147,7 +159,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             self.record.tunnelled(byteCount: tally.bytesFromOrigin)
             self.log(status: 101)
         }
-        var changes = ResponseChanges(via: services.shared.via)
+        var changes = ResponseChanges(via: responseVia)
         changes.dropsAuthentication = wasAccepted
         changes.setCookies = hiddenSetCookies(besides: response)
         client.switchProtocols(response, changes, to: origin, tally: tally)
@@ -207,7 +219,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     ) -> ResponseChanges {
         let isExplained = route.isListed || acquisition.trust.decider != nil
         var changes = ResponseDelivery.changes(
-            to: response, via: services.shared.via, reason: isExplained ? record.reason : nil)
+            to: response, via: responseVia, reason: isExplained ? record.reason : nil)
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
         changes.setCookies = hiddenSetCookies(besides: response.head)
         if let parent = connection?.forwarder { addFields(of: parent, to: response.head, &changes) }
@@ -292,6 +304,7 @@ extension Breaker.Result {
     fileprivate static func lost(by code: UpstreamError.Code) -> Self {
         switch code {
         case .malformedResponse, .closedInResponse, .ownFault: .unknown
+        case .notProcessed, .needsHTTP1: .inconclusive
         default: .unanswered
         }
     }

@@ -77,6 +77,10 @@ final class ExchangeDriver {
     private(set) var mayBeAnswered: Bool
     /// The cause of the request, if that may be a page of another origin; otherwise nil.
     private(set) var foreignCause: ForeignCause?
+    /// The request, or an answer to a challenge of it, cannot be sent over HTTP/2.
+    var needsHTTP1: Bool
+    /// Another exchange is opening a connection that this one can use, too.
+    var isWaitingForOther = false
     /// The connection does not lead to the parent whose challenges this exchange would answer.
     var isElsewhere = false
     var waitingSince: UInt64
@@ -116,6 +120,7 @@ final class ExchangeDriver {
         // NTLM authenticates the connection: later requests of this client belong to its user too, without the field.
         // Those of another origin's pages get another connection.
         clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin) && (binds || !isWithheld)
+        needsHTTP1 = head.upgrade != nil || clientBindsConnection
         let clientAuthorizes = route.challenger == nil && (authorization != nil || clientBindsConnection)
         let mayBeAnswered = route.isListed && !clientAuthorizes && !isWithheld
         self.mayBeAnswered = mayBeAnswered
@@ -302,7 +307,8 @@ final class ExchangeDriver {
         // Reading pauses during a decision, even if the whole response has arrived.
         connection?.resumeReading()
         connection?.carriesHandshake = answers.machine.requiresSameConnection
-        if let connection, connection.isReusable {
+        leaveHTTP2(for: step)
+        if let connection, connection.isReusable, !needsHTTP1 || connection.http2 == nil {
             guard parentHasRefusedContent else { return perform(step, on: connection) }
             dropConnection()
         }

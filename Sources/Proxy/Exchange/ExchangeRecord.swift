@@ -15,8 +15,9 @@ struct ExchangeRecord {
     /// Why a challenge was not answered, or why the proxy responds itself.
     var reason: String? { outcome.reason }
 
-    mutating func requestSent(isAuthorized: Bool) {
+    mutating func requestSent(isAuthorized: Bool, overHTTP2: Bool) {
         if isAuthorized { outcome.rounds += 1 }
+        outcome.originVersion = overHTTP2 ? .http2 : .http11
     }
 
     mutating func responded(_ status: Int) { outcome.status = status }
@@ -58,11 +59,14 @@ struct ExchangeRecord {
         outcome.record(revocationOf: connection)
     }
 
-    /// Writes the entry, once the exchange is over.
+    /// Writes the entry, once the exchange is over. `version` is that of the client's request.
     func write(
-        to log: AccessLog?, _ session: ClientSession, method: @autoclosure () -> String, _ route: Route
+        to log: AccessLog?, _ session: ClientSession, method: @autoclosure () -> String,
+        version: @autoclosure () -> AccessLog.Version, _ route: Route
     ) {
         guard let start, let log else { return }
+        var outcome = outcome
+        outcome.clientVersion = version()
         let decision: AccessLog.Decision = session.connectSite?.isIntercepted == true ? .intercept : .forward
         log.write(
             start, of: session.process, method: method(), site: route.origin.description, decision: decision,

@@ -20,6 +20,13 @@ package final class AccessLog: Sendable {
         case forward
     }
 
+    /// A version of HTTP.
+    enum Version: String {
+        case http10 = "1.0"
+        case http11 = "1.1"
+        case http2 = "2"
+    }
+
     /// One request or tunnel.
     struct Entry {
         var startedAt: (seconds: Int64, milliseconds: Int64)
@@ -52,6 +59,9 @@ package final class AccessLog: Sendable {
         var reason: String?
         /// Why a response of the origin was not clean, and was repaired. Logged as part of ``reason``.
         var repair: HTTP1Error.Code?
+        /// The versions in which the client and the proxy sent the request; nil for a tunnel, or if nothing was sent.
+        var clientVersion: Version?
+        var originVersion: Version?
         var rounds = 0
         var status = 0
         /// Bytes of the body sent to the client.
@@ -148,6 +158,8 @@ package final class AccessLog: Sendable {
         if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
         if let revocation = entry.outcome.revocation { line.add("revocation", revocation) }
         if let reason = entry.outcome.allReasons { line.add("reason", reason) }
+        if let version = entry.outcome.clientVersion { line.add("http", version.rawValue) }
+        if let version = entry.outcome.originVersion { line.add("origin_http", version.rawValue) }
         line.add("rounds", UInt64(entry.outcome.rounds))
         line.add("status", UInt64(entry.outcome.status))
         line.add("bytes", UInt64(entry.outcome.bytes))

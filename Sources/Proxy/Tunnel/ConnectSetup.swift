@@ -153,7 +153,7 @@ final class ConnectSetup {
             to: origin, tls: policy.originTLS, revocation: rule.revocation,
             certificateSource: CertificateRequestAnswerer.source(
                 for: rule, at: origin, services: services, client: session),
-            trustSource: evaluation.source, terms
+            trustSource: evaluation.source, offering(services.terms(on: route).offersHTTP2)
         ) { result in
             self.trustEvaluation = nil
             self.opening = nil
@@ -174,6 +174,13 @@ final class ConnectSetup {
                 self.found(connection, evaluation.finding(connection), client, interceptionAuthority)
             }
         }
+    }
+
+    /// ``terms`` for a connection that will carry requests.
+    private func offering(_ offersHTTP2: Bool) -> ConnectionTerms {
+        var terms = terms
+        terms.offersHTTP2 = offersHTTP2
+        return terms
     }
 
     /// The origin is connected. Shows the client a leaf that verifies if the origin's certificate was accepted, or a

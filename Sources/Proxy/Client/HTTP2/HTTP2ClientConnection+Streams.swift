@@ -2,14 +2,15 @@
 
 import CountersignHTTP1
 import CountersignHTTP2
+import CountersignUpstream
 import NIOCore
 
 /// What the session reports: requests, their content, and the end of streams.
 extension HTTP2ClientConnection: HTTP2SessionDelegate {
-    func write(_ octets: UnsafeRawBufferPointer) { append(octets) }
+    func write(_ octets: UnsafeRawBufferPointer) { link.append(octets) }
 
     func writeContent(of stream: HTTP2Stream, byteCount: Int) {
-        streams[stream.id]?.writeContent(byteCount, to: output)
+        streams[stream.id]?.writeContent(byteCount, to: link.output)
     }
 
     /// `write()` asks each stream that waits, because the others' content matters as well.
@@ -40,11 +41,7 @@ extension HTTP2ClientConnection: HTTP2SessionDelegate {
     }
 
     func received(_ content: UnsafeRawBufferPointer, on stream: HTTP2Stream) {
-        guard let client = streams[stream.id], let start = receivedMemory, let part = content.baseAddress else {
-            return
-        }
-        let offset = received.readerIndex + (part - start)
-        guard let piece = received.getSlice(at: offset, length: content.count) else { return }
+        guard let client = streams[stream.id], let piece = link.piece(of: content) else { return }
         client.received(piece)
     }
 

@@ -35,30 +35,16 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     @exclusivity(unchecked) var admission: RequestAdmission
     private var distrust: DistrustWatch
     var context: ChannelHandlerContext?
-    let output: MessageOutput
+    let link: HTTP2Link
     private let tls: TLSHandler?
     /// Nil before the handler is part of a pipeline, and at the end.
-    private(set) var http2: HTTP2Session?
+    var http2: HTTP2Session? { link.session }
     /// The streams that have not ended.
     @exclusivity(unchecked) var streams: [Int32: HTTP2ClientStream] = [:]
-    /// Content of all streams that has not been written, in octets.
-    @exclusivity(unchecked) var queuedBytes = 0
-    /// The streams whose exchanges wait until they are writable.
-    @exclusivity(unchecked) var heldBack: [HTTP2ClientStream] = []
     var idleSince: UInt64
     /// While discarding input: whether the last frame has been written out.
     var outputIsOut = false
 
-    /// What is being read. The session reports content as parts of it.
-    @exclusivity(unchecked) var received = ByteBuffer()
-    /// The memory of ``received`` while the session reads it.
-    @exclusivity(unchecked) var receivedMemory: UnsafeRawPointer?
-    /// Frames are being read. What they cause is written when all have been.
-    private var isReceiving = false
-    private var isWriting = false
-    /// Whether the network takes more. Stored, because asking the channel is expensive.
-    private var isWritable = true
-    private var readingPaused = false
     private var inputEnded = false
 
     /// Writes go to `tls` past the pipeline, or through the pipeline without it.
@@ -72,60 +58,42 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         self.admission = admission
         self.distrust = distrust
         self.tls = tls
-        output = MessageOutput(spare: services.spare)
+        link = HTTP2Link(output: MessageOutput(spare: services.spare))
         idleSince = services.now
     }
-
-    /// Nanoseconds of the loop's clock.
-    private var clock: UInt64 { NIODeadline.now().uptimeNanoseconds }
 
     // MARK: Channel
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        isWritable = context.channel.isWritable
         session.connected()
-        output.open(context, tls: tls, isNextToSocket: false)
         services.watch(self)
-        http2 = HTTP2Session(.server, settings: .server, delegate: self, at: clock)
+        link.open(HTTP2Session(.server, settings: .server, delegate: self, at: HTTP2Link.clock), context, tls: tls)
         write()
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         gone()
         self.context = nil
-        output.close()
+        link.output.close()
         services.unwatch(self)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard case .open = phase, let http2 else { return }
+        guard case .open = phase else { return }
         distrust.received()
-        received = unwrapInboundIn(data)
-        isReceiving = true
-        received.withUnsafeReadableBytes { octets in
-            receivedMemory = octets.baseAddress
-            http2.receive(octets, at: clock)
-        }
-        receivedMemory = nil
-        received = ByteBuffer()
-        isReceiving = false
+        link.read(unwrapInboundIn(data))
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
         for stream in streams.values { stream.readCompleted() }
         write()
-        if !readingPaused { output.readOn() }
+        link.readOn()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        isWritable = context.channel.isWritable
-        // A client that does not read is not read from, because it may ask for replies without end.
-        if isWritable == readingPaused {
-            readingPaused = !isWritable
-            try? context.channel.syncOptions?.setOption(.autoRead, value: isWritable)
-        }
-        if isWritable { write() }
+        link.writabilityChanged(of: context.channel)
+        if link.isWritable { write() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -154,39 +122,9 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
 
     /// Writes the frames that are queued, unless more frames are being read or written, after which it happens anyway.
     func write() {
-        guard !isReceiving, !isWriting, let http2 else { return }
-        isWriting = true
-        var isMore = true
-        while isMore, isWritable {
-            isMore = http2.drain()
-            output.flush()
-        }
-        isWriting = false
-        resumeStreams()
+        guard link.write(), let http2 else { return }
         guard http2.isOver || inputEnded && streams.isEmpty, case .open = phase else { return }
         lingerAndClose()
-    }
-
-    /// Whether a stream may queue content beside that of the others: a client that does not read must not cost much.
-    var takesContent: Bool { queuedBytes < Self.maximumQueuedBytes }
-
-    private static let maximumQueuedBytes = 512 * 1024
-
-    /// Lets the exchanges go on whose streams are writable again. They may send more before this returns.
-    private func resumeStreams() {
-        guard !heldBack.isEmpty else { return }
-        let waiting = heldBack
-        heldBack = []
-        for stream in waiting where !stream.resumeIfWritable() { heldBack.append(stream) }
-    }
-
-    /// Collects what the session writes.
-    func append(_ octets: UnsafeRawBufferPointer) {
-        output.write(about: octets.count) { space in
-            guard octets.count <= space.count else { return octets.count }
-            space.copyMemory(from: octets)
-            return octets.count
-        }
     }
 
     // MARK: The end
@@ -211,9 +149,7 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     }
 
     private func endStreams() {
-        let ending = http2
-        http2 = nil
-        ending?.connectionClosed()
+        link.close()?.connectionClosed()
     }
 
     func close() {
@@ -226,10 +162,10 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     private func lingerAndClose() {
         phase = .discarding
         idleSince = services.now
-        output.flush()
+        link.output.flush()
         endStreams()
         session.closeBound()
-        guard let context, isWritable else { return close() }
+        guard let context, link.isWritable else { return close() }
         context.endOutput(inputEnded: inputEnded) {
             self.outputIsOut = true
             self.idleSince = self.services.now

@@ -6,7 +6,9 @@ import CountersignUpstream
 import NIOCore
 
 /// The client's side of one exchange over HTTP/2: a stream of its connection.
-final class HTTP2ClientStream: ExchangeClient {
+final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
+    var speaksHTTP2: Bool { true }
+
     private let stream: HTTP2Stream
     private let connection: HTTP2ClientConnection
     /// Nil once the response is complete or the client has given the stream up.
@@ -31,9 +33,7 @@ final class HTTP2ClientStream: ExchangeClient {
 
     // The response.
 
-    /// Content that the session has not written yet, the next piece first.
-    private var queue = CircularBuffer<ByteBuffer>(initialCapacity: 2)
-    private var queuedBytes = 0
+    private var queue = HTTP2ContentQueue()
     /// The exchange has been told that no more is wanted for now.
     private var isHeldBack = false
 
@@ -111,9 +111,10 @@ final class HTTP2ClientStream: ExchangeClient {
     }
 
     func send(_ response: BufferedResponse, _ changes: ResponseChanges) {
+        // An empty response is its head alone: gRPC takes an empty DATA frame in one of its errors for a fault.
+        let isEmpty = response.content == .none || response.content == .length(0)
         stream.send(
-            response.head, changes, framing: Self.framing(of: response.content),
-            endsStream: response.content == .none)
+            response.head, changes, framing: isEmpty ? .none : Self.framing(of: response.content), endsStream: isEmpty)
     }
 
     /// END_STREAM marks the end of content without a length.
@@ -128,16 +129,11 @@ final class HTTP2ClientStream: ExchangeClient {
     func send(_ content: ByteBuffer) {
         guard content.readableBytes > 0, stream.isOpen else { return }
         queue.append(content)
-        count(content.readableBytes)
+        connection.link.queuedBytes += content.readableBytes
         stream.queueContent(content.readableBytes)
         guard !isHeldBack, !isWritable else { return }
         isHeldBack = true
-        connection.heldBack.append(self)
-    }
-
-    private func count(_ byteCount: Int) {
-        queuedBytes += byteCount
-        connection.queuedBytes += byteCount
+        connection.link.holdBack(self)
     }
 
     func finish(trailers: FieldLines?) {
@@ -182,7 +178,7 @@ final class HTTP2ClientStream: ExchangeClient {
     func flush() { connection.write() }
 
     /// A stream with an empty queue always gets some content, so that no other can stop it.
-    var isWritable: Bool { stream.isWritable && (queuedBytes == 0 || connection.takesContent) }
+    var isWritable: Bool { stream.isWritable && (queue.byteCount == 0 || connection.link.takesContent) }
 
     /// The connection has written content. False if the exchange must still wait.
     func resumeIfWritable() -> Bool {
@@ -194,17 +190,8 @@ final class HTTP2ClientStream: ExchangeClient {
 
     /// The session writes the next `byteCount` octets of the content.
     func writeContent(_ byteCount: Int, to output: MessageOutput) {
-        count(-byteCount)
-        var left = byteCount
-        while left > 0, var piece = queue.popFirst() {
-            if piece.readableBytes > left {
-                if let part = piece.readSlice(length: left) { output.write(part) }
-                queue.prepend(piece)
-                return
-            }
-            left -= piece.readableBytes
-            output.write(piece)
-        }
+        connection.link.queuedBytes -= byteCount
+        queue.write(byteCount, to: output)
     }
 
     func closeAfterResponse() { connection.http2?.refuseNewStreams() }
@@ -241,8 +228,8 @@ final class HTTP2ClientStream: ExchangeClient {
         let exchange = self.exchange
         self.exchange = nil
         held = []
+        connection.link.queuedBytes -= queue.byteCount
         queue.removeAll()
-        count(-queuedBytes)
         exchange?.clientGone()
     }
 }
