@@ -74,6 +74,24 @@ import Testing
         #expect(apache.log.requests(atLeast: 4).map(\.connection) == [0, 1, 2, 3])
     }
 
+    /// In HTTP/2 each request carries a token, whatever the server says about the connection.
+    @Test(arguments: ["kerberos", "persistent", "request"], ["--http1.1", "--http2"])
+    func requestsOverHTTP2AreAnswered(path: String, version: String) throws {
+        let apache = try ApacheKerberosOrigin(realm, protocols: "h2 http/1.1")
+        let user = try user(at: apache.url)
+        try realm.kinit(cache: "tickets")
+        let proxy = try serve(user)
+        let target = "\(apache.url)/\(path)/index"
+        let seen = try proxy.get(target, flags: [version, "-o", "/dev/null", target, "-o", "/dev/null", target])
+        #expect(seen.status == 200, "\(seen.said)\(apache.errors)")
+        let entries = try proxy.logged(site: apache.url, atLeast: 4).filter { $0.method == "GET" }
+        #expect(entries.map(\.challenge) == ["negotiate", "negotiate", "negotiate"])
+        let requests = apache.log.requests(atLeast: 4)
+        #expect(requests.map(\.status) == [401, 200, 200, 200], "\(apache.errors)")
+        #expect(requests.map(\.auth) == ["-", "Negotiate", "Negotiate", "Negotiate"])
+        #expect(TextFile.lines(proxy.accessLog).contains { $0.contains(#""origin_http":"2""#) })
+    }
+
     /// Content that does not fit into memory is kept until the origin has challenged.
     @Test func theFirstRequestMayBeALargeUpload() throws {
         let origin = try BindingKerberosOrigin(realm)

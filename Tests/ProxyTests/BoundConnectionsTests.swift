@@ -29,10 +29,10 @@ import Testing
         bound.keep(first, for: Self.key(1))
         bound.keep(second, for: Self.key(2))
         #expect(bound.connection(for: Self.key(1)) === first)
-        #expect(bound.take(for: Self.key(3)) == nil)
-        #expect(bound.take(for: Self.key(2)) === second)
-        #expect(bound.take(for: Self.key(2)) == nil)
-        #expect(bound.take(for: Self.key(1)) === first)
+        #expect(bound.lease(for: Self.key(3)) == nil)
+        #expect(bound.lease(for: Self.key(2)) === second)
+        #expect(bound.lease(for: Self.key(2)) == nil)
+        #expect(bound.lease(for: Self.key(1)) === first)
     }
 
     /// A client with several exchanges at a time has several.
@@ -43,8 +43,8 @@ import Testing
         bound.keep(first, for: Self.key(1))
         bound.keep(second, for: Self.key(1))
         #expect(firstChannel.isActive && secondChannel.isActive)
-        #expect(bound.take(for: Self.key(1)) { $0 !== first } === second)
-        #expect(bound.take(for: Self.key(1)) === first)
+        #expect(bound.lease(for: Self.key(1)) { $0 !== first } === second)
+        #expect(bound.lease(for: Self.key(1)) === first)
         #expect(bound.connection(for: Self.key(1)) == nil)
     }
 

@@ -118,11 +118,11 @@ import Testing
         for origin in origins { try origin.receive("HTTP/1.1 200 OK\r\nContent-Length: 120000\r\n\r\n\(piece)") }
         for origin in origins { try origin.receive(piece) }
         try stage.exchange()
-        #expect(stage.connection.queuedBytes < 20 * 100_000, "\(stage.connection.queuedBytes)")
+        #expect(stage.connection.link.queuedBytes < 20 * 100_000, "\(stage.connection.link.queuedBytes)")
         try stage.readAll(streams)
         #expect(stage.received.values.reduce(0, +) == 20 * 120_000)
         #expect(stage.events.filter { $0.hasSuffix(" complete") }.count == 20)
-        #expect(stage.connection.queuedBytes == 0 && stage.connection.heldBack.isEmpty)
+        #expect(stage.connection.link.queuedBytes == 0 && stage.connection.link.heldBack.isEmpty)
     }
 
     @Test func aSlowReaderDoesNotStopAnother() throws {

@@ -9,6 +9,7 @@ import NIOCore
 /// A client that speaks no version of HTTP: it keeps the messages of the exchange, in the terms of RFC 9110, as a
 /// stream of HTTP/2 would.
 final class InMemoryClient: ExchangeClient {
+    let speaksHTTP2 = false
     enum Event: Equatable {
         case interim(Int)
         case head(Int, ContentEnd)

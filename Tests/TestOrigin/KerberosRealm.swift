@@ -167,7 +167,7 @@ package final class ApacheKerberosOrigin: Sendable {
     private let folder: TemporaryFolder
     private let process: ChildProcess
 
-    package init(_ realm: KerberosRealm) throws {
+    package init(_ realm: KerberosRealm, protocols: String = "http/1.1") throws {
         folder = try TemporaryFolder("apache-kerberos")
         root = folder.file("www")
         for path in ["open", "kerberos/index", "connection/index", "persistent/index", "request/index"] {
@@ -178,6 +178,7 @@ package final class ApacheKerberosOrigin: Sendable {
         let values = [
             "FOLDER": folder.path, "CERT": pki.certificate("server"), "KEY": pki.key("server"),
             "MODULES": "/usr/lib/apache2/modules", "KEYTAB": realm.keytab,
+            "PROTOCOLS": protocols,
             "USER": getuid() == 0 ? "User www-data\nGroup www-data" : "",
         ]
         let folder = folder

@@ -20,6 +20,11 @@ package struct LoggedRequest: Sendable, Decodable {
     package let tls: String?
     package let status: Int?
     package let received: Int?
+    /// `h2` or `http/1.1`, from Servers/http2_origin.py, and next: whether there was an authorization, and how the
+    /// stream ended.
+    package let version: String?
+    package let authorized: Bool?
+    package let outcome: String?
     package let fields: [String]?
 }
 

@@ -213,7 +213,10 @@ private enum PKI {
             let origin = Origin(scheme: scheme, host: "localhost", port: 8443)
             connector.connect(to: origin, tls: context, certificateSource: nil) { result in
                 switch result {
-                case .success(let connection):
+                case .success(let lease):
+                    guard let connection = lease as? OriginConnection else {
+                        return promise.succeed("a connection of another version")
+                    }
                     let response = Response(promise)
                     promise.futureResult.assumeIsolated().whenComplete { _ in withExtendedLifetime(response) {} }
                     connection.delegate = response
