@@ -6,7 +6,9 @@ import Testing
 
 /// The systemd units in Scripts.
 @Suite(.waiting) struct UnitFileTests {
-    private static let names = ["countersign-refresh.service", "countersign-refresh.timer", "countersign.service"]
+    private static let names = [
+        "countersign-refresh.service", "countersign-refresh.timer", "countersign.service", "countersign.socket",
+    ]
     private static let installed = "/usr/local/bin/countersign"
 
     /// Copies that run the built executable.
@@ -14,7 +16,7 @@ import Testing
         let folder = try TemporaryFolder("units")
         let paths = try Self.names.map { name in
             let text = TextFile.text("\(Tool.repository)/Scripts/\(name)")
-            #expect(name.hasSuffix(".timer") || text.contains("ExecStart=\(Self.installed) "))
+            #expect(!name.hasSuffix(".service") || text.contains("ExecStart=\(Self.installed) "))
             return try folder.write(
                 name, text.replacingOccurrences(of: Self.installed, with: try Sandbox.executable))
         }
