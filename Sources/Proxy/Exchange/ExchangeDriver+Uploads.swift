@@ -41,9 +41,12 @@ extension ExchangeDriver {
 
     /// Whether the content of a request with `answer` waits for the origin's invitation. If the origin has no reason to
     /// challenge it, this requires that the origin honours expectations.
+    ///
+    /// Not in HTTP/2: there a challenge does not have to wait for the content, and stops it without loss of the
+    /// connection. And the two sides of a stream may wait for each other, as in gRPC.
     func withholdsContent(with answer: Answer?) -> Bool {
-        guard let upload, !upload.clientExpects, !upload.isRejected, !route.ignoresExpectations,
-            acquisition.trust.answers, !body.hasEnded || body.hasSpooledContent
+        guard let upload, connection?.http2 == nil, !upload.clientExpects, !upload.isRejected,
+            !route.ignoresExpectations, acquisition.trust.answers, !body.hasEnded || body.hasSpooledContent
         else { return false }
         return expectsChallenge(to: answer) || upload.isHonoured
     }
