@@ -231,6 +231,7 @@ extension Explanation: CustomStringConvertible {
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
         if let pagesText { text += "cross-site   \(pagesText)\n" }
+        if handling == .intercept, rule?.speaksHTTP2 == false { text += "version      HTTP/1.1 only (http2=no)\n" }
         if !route.isEmpty { text += "route        \(route.sentence)\n" }
         if let interceptionText { text += "anchors      \(interceptionText)\n" }
         if let broker { text += "broker       \(Self.cell(broker))\n" }

@@ -27,6 +27,8 @@ struct TestResult: Encodable {
     let trust: String?
     /// The revocation status of a certificate that verifies.
     let revocation: String?
+    /// The version of HTTP in which the site responded; nil if it did not, and in a tunnel.
+    let version: String?
     /// The challenges of the response that was delivered.
     let challenges: [String]
     /// The scheme and credential that the site accepted; nil if none was needed or sent.
@@ -41,8 +43,8 @@ struct TestResult: Encodable {
     let isGood: Bool
 
     private enum CodingKeys: String, CodingKey {
-        case site, route, handling, listed, permitted, credential, trust, revocation, challenges, answered, rejected,
-            status, error, next
+        case site, route, handling, listed, permitted, credential, trust, revocation, version, challenges, answered,
+            rejected, status, error, next
         case crossSite = "cross-site"
         case isGood = "ok"
     }
@@ -84,6 +86,7 @@ struct TestResult: Encodable {
                 nil
             }
         revocation = unanswered.revocation(of: origin)
+        version = Self.version(response)
         let checks =
             unanswered.checks(of: origin) ?? (wantsCertificate ? unanswered.certificateChecks(of: origin) : nil)
         let rejection = answer == nil ? unanswered.rejection(of: origin) : nil
@@ -120,6 +123,14 @@ struct TestResult: Encodable {
         return response.failure
     }
 
+    /// The proxy's member of Via, which is the last one, begins with the version that it has received (RFC 9110
+    /// §7.6.3).
+    private static func version(_ response: CurlClient.Response) -> String? {
+        guard let received = response.values(of: "via").last?.split(separator: ",").last?.split(separator: " ").first
+        else { return nil }
+        return "HTTP/\(received)"
+    }
+
     private static func text(_ check: ThreeChecks.Check) -> String {
         (check.passed ? "yes: " : "no: ") + check.reason
     }
@@ -137,6 +148,7 @@ struct TestResult: Encodable {
         rows.append(["credential", credential ?? "not checked"])
         if let trust { rows.append(["trust", trust]) }
         if let revocation { rows.append(["revocation", revocation]) }
+        if let version { rows.append(["version", version]) }
         for challenge in challenges { rows.append(["challenge", challenge]) }
         rows.append(["answered", answered ?? rejected.map { "\($0): rejected" } ?? unansweredText])
         if let error { rows.append(["error", error]) }
