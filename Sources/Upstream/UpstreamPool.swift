@@ -13,7 +13,7 @@ package final class UpstreamPool {
         @exclusivity(unchecked) private var shared: [HTTP2OriginConnection] = []
         /// The exchanges that wait until another one has opened a connection; nil if none opens one.
         private var waiting: [() -> Void]?
-        /// The last connection was one of HTTP/2, which many exchanges can use.
+        /// The last connection was one of HTTP/2, which all exchanges can use.
         package private(set) var speaksHTTP2 = false
         private weak var pool: UpstreamPool?
         /// The slot is in the pool's table, so that the pool closes its connections in time.
@@ -103,7 +103,7 @@ package final class UpstreamPool {
         }
 
         /// The attempt of a caller that ``mayOpen(orWait:)`` has permitted has ended. `isHTTP2`: with a connection of
-        /// this version.
+        /// HTTP/2 that all can use; nil if nothing is known about that.
         package func hasOpened(isHTTP2: Bool?) {
             if let isHTTP2 { speaksHTTP2 = isHTTP2 }
             guard let ready = waiting else { return }

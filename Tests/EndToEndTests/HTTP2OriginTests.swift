@@ -194,7 +194,29 @@ import Testing
         #expect(log.count <= 4, "\(log.count) connections")
     }
 
+    /// The origin challenges the first call, whose content the client sends only bit by bit.
+    @Test(arguments: ["bidi_ping_pong", "bidi_parallel", "client_stream_slow"])
+    func theFirstCallMayStream(kind: String) throws {
+        let site = try Site(Site.basic)
+        let done = try Command.run(
+            Tool.python(),
+            [
+                "\(Tool.repository)/Tests/TestOrigin/Clients/grpc_client.py", site.proxy.url,
+                "two.test.localhost:\(site.origin.port)", site.proxy.anchor, "--items", kind,
+            ], in: site.user.folder, seconds: 120)
+        #expect(done.status == 0, "\(done.said)")
+    }
+
     // MARK: Seen
+
+    @Test func theCommandsNameTheVersion() throws {
+        let site = try Site(Site.basic)
+        let tested = try site.user.succeed("test", "\(site.origin.url)/size/1")
+        #expect(tested.contains(/version +HTTP\/2\n/), "\(tested)")
+        try site.user.allow("https://one.test.localhost http2=no")
+        let explained = try site.user.succeed("explain", "https://one.test.localhost")
+        #expect(explained.contains(/version +HTTP\/1.1 only/), "\(explained)")
+    }
 
     @Test func theAccessLogHasBothVersions() throws {
         let site = try Site(Site.basic)

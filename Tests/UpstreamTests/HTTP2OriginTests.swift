@@ -95,6 +95,11 @@ private final class Stage: HTTP2SessionDelegate {
         try exchange()
     }
 
+    func fail(_ code: HTTP2ErrorCode) throws {
+        origin?.fail(code)
+        try exchange()
+    }
+
     /// Transfers octets until both ends wait.
     func exchange() throws {
         guard let origin else { return }
@@ -239,6 +244,16 @@ private final class Stage: HTTP2SessionDelegate {
         #expect(holder.events == ["200", "end"])
         stage.slot.giveBack(lease, now: 0)
         #expect(!stage.channel.isActive)
+    }
+
+    /// RFC 9113 §9.2.2: the origin may find TLS too weak for HTTP/2.
+    @Test func anOriginMayWantHTTP1ForTheWholeConnection() throws {
+        let stage = try Stage()
+        let (lease, holder) = try stage.lease()
+        try stage.send(lease)
+        try stage.fail(.inadequateSecurity)
+        try stage.channel.close().wait()
+        #expect(holder.events == ["needsHTTP1"])
     }
 
     @Test func aLostConnectionFailsItsRequests() throws {

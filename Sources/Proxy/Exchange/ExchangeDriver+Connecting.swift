@@ -86,7 +86,9 @@ extension ExchangeDriver {
         guard case .success(let connection) = result, let http2 = connection.http2 else {
             return slot.hasOpened(isHTTP2: false)
         }
-        http2.whenSettled { slot.hasOpened(isHTTP2: true) }
+        // Clients that do not share it need not wait for each other.
+        let isShared = acquisition.trust.isShared && !connection.hasShownIdentity
+        http2.whenSettled { slot.hasOpened(isHTTP2: isShared) }
     }
 
     /// Lets other exchanges use a connection of HTTP/2 from now on: all of the same key, or those of this client if the
@@ -107,8 +109,8 @@ extension ExchangeDriver {
         services.pool.http1Origins.insert(origin, now: services.now)
     }
 
-    /// NTLM authenticates a connection, which HTTP/2 does not permit: its requests belong to nobody in particular
-    /// (RFC 9113 §8.5 has no replacement for it, and servers refuse it with HTTP_1_1_REQUIRED).
+    /// NTLM authenticates a connection, but the streams of an HTTP/2 connection do not depend on each other. Servers
+    /// that offer it over HTTP/2 expect its answer over HTTP/1.1.
     func leaveHTTP2(for step: Step) {
         guard case .openDialogue(let request) = step, !needsHTTP1 else { return }
         let authenticator = request.offer.authenticator

@@ -35,9 +35,14 @@ extension HTTP2OriginConnection: HTTP2SessionDelegate {
     }
 
     package func goingAway(lastStreamID: Int32, _ code: HTTP2ErrorCode) {
-        isGoingAway(
-            code == .noError
-                ? nil : UpstreamError(.closedBeforeResponse, "\(place): ended the HTTP/2 connection with \(code)"))
+        switch code {
+        case .noError:
+            isGoingAway(nil)
+        case .http11Required, .inadequateSecurity:
+            isGoingAway(UpstreamError(.needsHTTP1, "\(place): ended the HTTP/2 connection with \(code)"))
+        default:
+            isGoingAway(UpstreamError(.closedBeforeResponse, "\(place): ended the HTTP/2 connection with \(code)"))
+        }
     }
 
     package func settingsChanged() { settle() }

@@ -52,6 +52,8 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
     /// When the last lease ended, in seconds of the pool's clock; nil while there is one, or if that is not known.
     private var idleSince: UInt64?
     private var isEnding = false
+    /// The network may have lost the connection, so it takes no further request.
+    private var isSuspect = false
     /// The origin's SETTINGS have arrived, and with them its limit of streams.
     private var isSettled = false
     /// Called once, when ``isSettled`` becomes true or the connection ends.
@@ -89,7 +91,7 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
 
     /// Whether further requests may be sent, now or when a stream has become free.
     package var isReusable: Bool {
-        guard let session = link.session, !isEnding else { return false }
+        guard let session = link.session, !isEnding, !isSuspect else { return false }
         return !session.isGoingAway && session.failure == nil
     }
 
@@ -126,7 +128,7 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
         if isWaiting { waitingLeases -= 1 }
         guard leaseCount == 0 else { return }
         idleSince = now
-        if !hasHome { end() }
+        if !hasHome || isSuspect { end() }
     }
 
     /// Other exchanges find the connection.
@@ -203,11 +205,14 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
         leaveSlot()
     }
 
-    /// The origin has been silent for a request. If it has been for all requests, the network may have lost the
-    /// connection, and nothing else should wait for it.
-    func isSilent(since opened: UInt64) {
-        let silence = HTTP2Link.clock - max(opened, link.lastRead)
-        if silence > Self.suspiciousSilence { leaveSlot() }
+    /// A request is given up that has got nothing since `opened`, in nanoseconds of the link's clock. If nothing else
+    /// has arrived either, no other request should wait for the connection.
+    func wasSilent(since opened: UInt64) {
+        let now = HTTP2Link.clock
+        let last = max(opened, link.lastRead)
+        guard now > last, now - last > Self.suspiciousSilence else { return }
+        isSuspect = true
+        leaveSlot()
     }
 
     private static let suspiciousSilence = UInt64(TimeAmount.seconds(5).nanoseconds)

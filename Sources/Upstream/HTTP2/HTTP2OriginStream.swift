@@ -263,7 +263,7 @@ package final class HTTP2OriginStream: OriginLease {
 
     package func close() {
         guard !isOver else { return }
-        if stream != nil, end == nil, !hasHead { connection.isSilent(since: opened) }
+        if stream != nil, end == nil, !hasHead { connection.wasSilent(since: opened) }
         release()
         connection.write()
     }
