@@ -93,6 +93,12 @@ final class LoopServices {
             offersHTTP2: !needsHTTP1 && route.speaksHTTP2 && !pool.http1Origins.contains(route.origin, now: now))
     }
 
+    /// There is no connection to `origin`.
+    func notReached(_ origin: Origin, _ error: UpstreamError) {
+        if error.step == .tls { pool.http1Origins.remove(origin) }
+        shared.observer?.ended(error, at: origin)
+    }
+
     func start() {
         let bound = NIOLoopBound(self, eventLoop: loop)
         tick = loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in

@@ -137,13 +137,25 @@ import Testing
     ])
     func aMalformedResponseIsRefused(fault: String) throws {
         let site = try Site(Site.basic)
+        let body = try site.user.folder.write("body", "content")
         for client in Self.clients {
-            let seen = try site.get("/fault/\(fault)/x", client)
+            let seen = try site.send("POST", "/fault/\(fault)/x", body: body, client)
             #expect(seen.status == 502 && seen.proxyStatus.contains("http_protocol_error"), "\(fault): \(seen.said)")
         }
         // A password that gets a response without a readable status twice is held back, as in HTTP/1.1.
         let isReadable = !["no-status", "bad-status", "late-pseudo", "data-first"].contains(fault)
         #expect(try site.get("/size/1").status == (isReadable ? 200 : 401))
+    }
+
+    /// Some servers break the rules only in HTTP/2.
+    @Test(arguments: ["uppercase", "newline", "no-status"], clients)
+    func aRequestWithAMalformedResponseIsRepeatedOverHTTP1(fault: String, client: [String]) throws {
+        let site = try Site(["--alpn", "h2,http/1.1"] + Site.basic)
+        for _ in 1...2 {
+            let seen = try site.get("/prefault/\(fault)/x", client)
+            #expect(seen.status == 200, "\(seen.said)")
+        }
+        #expect(site.versions("/prefault/\(fault)/x").filter { $0 == "h2" }.count == 1)
     }
 
     @Test(arguments: ["long", "short", "bad-trailers", "reset-late/2", "drop-late"])

@@ -48,6 +48,22 @@ import Testing
         #expect(answers.allSatisfy { $0.authorization?.contains(parameter) == true && $0.user == Countersign.user })
     }
 
+    /// In HTTP/2, lighttpd 1.4.69 sends two challenges in one field with a line break, which no client accepts.
+    @Test(arguments: ["sha256", "both"], ["--http1.1", "--http2"])
+    func theSiteMayOfferHTTP2(realm: String, version: String) throws {
+        let origin = try LighttpdOrigin(user: Countersign.user, password: Countersign.password, speaksHTTP2: true)
+        try user.enroll()
+        try user.allow("\(origin.url) answer=digest")
+        let proxy = try user.serve()
+        for _ in 0..<3 {
+            let response = try proxy.get("\(origin.url)/\(realm)/index", flags: [version])
+            #expect(response.status == 200 && response.text == "lighttpd \(realm)\n", "\(response.said)")
+        }
+        let versions = TextFile.lines(proxy.accessLog).filter { $0.contains(#""method":"GET""#) }
+        let isHTTP2 = versions.allSatisfy { $0.contains(#""origin_http":"2""#) }
+        #expect(versions.count == 3 && isHTTP2 == (realm == "sha256"), "\(versions)")
+    }
+
     @Test func aWrongPasswordIsSentOnceAndTheChallengesAreHandedBack() throws {
         try user.enroll(password: Countersign.wrongPassword)
         let proxy = try user.serve()

@@ -11,14 +11,17 @@ package final class LighttpdOrigin: Sendable {
     private let folder: TemporaryFolder
     private let process: Mutex<ChildProcess>
 
-    package init(user: String, password: String) throws {
+    package init(user: String, password: String, speaksHTTP2: Bool = false) throws {
         folder = try TemporaryFolder("lighttpd")
         let lighttpd = try Tool.path("lighttpd")
         let realms = ["md5", "sha256", "both", "userhash"]
         for realm in realms { try folder.write("www/\(realm)/index", "lighttpd \(realm)\n") }
         try folder.write("users", try Self.users(realms, user: user, password: password, in: folder))
         let pki = try TestPKI.shared
-        let values = ["FOLDER": folder.path, "CERT": pki.certificate("server"), "KEY": pki.key("server")]
+        let values = [
+            "FOLDER": folder.path, "CERT": pki.certificate("server"), "KEY": pki.key("server"),
+            "HTTP2": speaksHTTP2 ? "enable" : "disable",
+        ]
         let folder = folder
         let started = try ConfiguredServer.start(
             template: "lighttpd.conf", values, ports: ["HTTPS"], in: folder

@@ -48,7 +48,7 @@ extension ExchangeDriver {
             case .failure(let error):
                 evaluation.cancel()
                 if self.continuesWithoutTunnel(after: error) { return }
-                self.services.shared.observer?.ended(error, at: self.origin)
+                self.services.notReached(self.origin, error)
                 let giveUp = {
                     self.loseAnswer(.unanswered)
                     self.respond(self.explained(evaluation.refusal(after: error)))

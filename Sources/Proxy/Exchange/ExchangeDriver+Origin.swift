@@ -93,14 +93,17 @@ extension ExchangeDriver: OriginStreamDelegate {
 
     func originFailed(_ error: UpstreamError) {
         let wasReused = (connection?.requestCount ?? 0) > 1
+        let wasHTTP2 = connection?.http2 != nil
         services.shared.observer?.ended(error, at: origin)
         if error.code == .ownFault { services.shared.tellOwnFault(error.detail) }
         _ = acquisition.release()
         switch mode {
         case .waiting:
             let isGone = error.code == .networkGone
-            let isUnprocessed = error.code == .notProcessed || error.code == .needsHTTP1
-            if error.code == .needsHTTP1 { requireHTTP1() }
+            // lighttpd 1.4.69 breaks the rules with two challenges, and only in HTTP/2: curl fails there, too.
+            let isGarbled = wasHTTP2 && error.code == .malformedResponse && head.method.isIdempotent
+            let isUnprocessed = error.code == .notProcessed || error.code == .needsHTTP1 || isGarbled
+            if error.code == .needsHTTP1 || isGarbled { requireHTTP1() }
             if isGone || isUnprocessed || error.code == .closedBeforeResponse, answers.machine.requiresSameConnection {
                 let mayRepeat = head.method.isIdempotent || isUnprocessed
                 return run(answers.connectionLost(requestMayRepeat: mayRepeat, for: self))

@@ -164,7 +164,7 @@ final class ConnectSetup {
             }
             switch result {
             case .failure(let error):
-                self.services.shared.observer?.ended(error, at: self.origin)
+                self.services.notReached(self.origin, error)
                 let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
                     guard self.client != nil else { return }
                     if isReplaced { self.intercept(rule) } else { self.fail(evaluation.refusal(after: error)) }

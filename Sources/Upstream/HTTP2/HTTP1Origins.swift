@@ -26,6 +26,12 @@ package final class HTTP1Origins: Sendable {
         isEmpty.store(false, ordering: .releasing)
     }
 
+    /// A handshake without `h2` has failed: the origin may speak nothing else.
+    package func remove(_ origin: Origin) {
+        guard !isEmpty.load(ordering: .acquiring) else { return }
+        ends.withLockedValue { $0[origin] = nil }
+    }
+
     package func contains(_ origin: Origin, now: UInt64) -> Bool {
         guard !isEmpty.load(ordering: .acquiring) else { return false }
         return ends.withLockedValue { ends in
