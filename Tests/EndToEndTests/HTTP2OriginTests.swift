@@ -200,7 +200,7 @@ import Testing
             [
                 "\(Tool.repository)/Tests/TestOrigin/Clients/grpc_client.py", site.proxy.url,
                 "two.test.localhost:\(site.origin.port)", site.proxy.anchor, "--calls", "1000", "--concurrency", "50",
-            ] + skipped, in: site.user.folder, seconds: 300)
+            ] + skipped, in: site.user.folder, seconds: 600)
         #expect(done.status == 0, "\(done.said)")
         let log = TextFile.lines(site.origin.log.path).filter { $0.contains("\"connected\"") }
         #expect(log.count <= 4, "\(log.count) connections")
@@ -215,7 +215,7 @@ import Testing
             [
                 "\(Tool.repository)/Tests/TestOrigin/Clients/grpc_client.py", site.proxy.url,
                 "two.test.localhost:\(site.origin.port)", site.proxy.anchor, "--items", kind,
-            ], in: site.user.folder, seconds: 120)
+            ], in: site.user.folder, seconds: 600)
         #expect(done.status == 0, "\(done.said)")
     }
 
