@@ -68,8 +68,10 @@ let package = Package(
         module("ChannelTLS", ["TLS", "Certificates", "Challenges", "COpenSSL"], nio),
         module(
             "Upstream",
-            ["Parents", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses", "Cryptography"], nio,
-            settings: testable),
+            [
+                "Parents", "HTTP2", "HTTP1", "ChannelTLS", "TLS", "Certificates", "Challenges", "Addresses",
+                "Cryptography",
+            ], nio, settings: testable),
         module(
             "Proxy",
             [
