@@ -45,8 +45,8 @@ package struct FrameBudget: Hashable, Sendable {
         unpaidContentBytes %= FrameBudget.contentBytesPerToken
     }
 
-    /// A DATA frame to the peer carries the rest of what was queued on its stream. A frame that the peer's window has
-    /// cut returns nothing, or a peer that opens it octet by octet would be paid for that.
+    /// A DATA frame to the peer carries the rest of the content queued on its stream. A frame that the peer's window
+    /// has cut returns nothing, or a peer that opens it octet by octet would be paid for that.
     package mutating func pieceSent() { earn(FrameBudget.tokensPerPiece) }
 
     /// A message was sent to its end.

@@ -155,7 +155,7 @@ struct BoundConnections {
         entries.first { $0.key == key }?.connection
     }
 
-    /// A lease of the oldest connection kept for `key` of which `isWanted` is true. Closes those that have ended.
+    /// A lease of the oldest connection kept for `key` that `isWanted` accepts. Closes those that have ended.
     mutating func lease(
         for key: UpstreamKey, where isWanted: (any KeptConnection) -> Bool = { _ in true }
     ) -> (any OriginLease)? {
