@@ -12,7 +12,7 @@ extension HTTP2Session {
         switch UInt32(head.type) {
         case NGHTTP2_DATA.rawValue:
             let ends = head.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
-            return head.length > 0 || ends || spend()
+            return head.length > 0 || ends || spend(.other)
         case NGHTTP2_HEADERS.rawValue:
             return role == .client || requestBegins(head.stream_id)
         case NGHTTP2_CONTINUATION.rawValue:
@@ -20,9 +20,11 @@ extension HTTP2Session {
             return true
         case NGHTTP2_WINDOW_UPDATE.rawValue:
             // nghttp2 reports those for open streams, with their increment.
-            return head.stream_id == 0 || streams[head.stream_id] != nil || spend()
+            return head.stream_id == 0 || streams[head.stream_id] != nil || spend(.reply)
+        case NGHTTP2_PING.rawValue:
+            return spend(.reply)
         default:
-            return spend()
+            return spend(.other)
         }
     }
 
@@ -34,7 +36,7 @@ extension HTTP2Session {
             guard UInt32(head.type) == NGHTTP2_DATA.rawValue, head.streamID > 0, head.streamID <= last else { return }
             if open[head.streamID] == nil { count += 1 }
         }
-        for _ in 0..<count where !spend() { return false }
+        for _ in 0..<count where !spend(.other) { return false }
         return true
     }
 
@@ -54,12 +56,12 @@ extension HTTP2Session {
             fail(.protocolError)
             return false
         }
-        return spend()
+        return spend(.other)
     }
 
     /// Takes a token from the budget; false if the connection ends because none is left.
-    func spend() -> Bool {
-        if budget.spend(at: now) { return true }
+    func spend(_ kind: FrameBudget.Kind) -> Bool {
+        if budget.spend(kind, at: now) { return true }
         fail(.enhanceYourCalm)
         return false
     }
@@ -140,11 +142,11 @@ extension HTTP2Session {
             stream.isReported = true
             delegate?.refused(refusal, on: stream)
             if stream.isFinished {
-                return spend()
+                return spend(.other)
             }
         }
         stream.reset(.protocolError)
-        return spend()
+        return spend(.other)
     }
 
     // MARK: Content and control frames
@@ -174,7 +176,7 @@ extension HTTP2Session {
         case NGHTTP2_DATA.rawValue:
             let padding = frame.member(nghttp2_data.self).pointee.padlen
             let isEmpty = head.pointee.length > 0 && head.pointee.length <= padding
-            if isEmpty, !head.isEndOfStream, !spend() { return false }
+            if isEmpty, !head.isEndOfStream, !spend(.other) { return false }
             if head.isEndOfStream, let stream = streams[id] { inputEnded(stream, nil) }
         case NGHTTP2_HEADERS.rawValue:
             return blockReceived(id, isEndOfStream: head.isEndOfStream)
@@ -183,7 +185,7 @@ extension HTTP2Session {
             streams[id]?.peerResetCode = HTTP2ErrorCode(rawValue: code)
         case NGHTTP2_WINDOW_UPDATE.rawValue:
             let increment = frame.member(nghttp2_window_update.self).pointee.window_size_increment
-            if UInt32(increment) < FrameBudget.tinyWindowBytes { return spend() }
+            if UInt32(increment) < FrameBudget.tinyWindowBytes { return spend(.reply) }
         case NGHTTP2_SETTINGS.rawValue:
             if head.pointee.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { delegate?.settingsChanged() }
         case NGHTTP2_GOAWAY.rawValue:

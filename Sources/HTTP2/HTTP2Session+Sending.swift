@@ -61,7 +61,7 @@ extension HTTP2Session {
             let code = frame.member(nghttp2_rst_stream.self).pointee.error_code
             stream?.resetCode = HTTP2ErrorCode(rawValue: code)
             // The peer made nghttp2 reset the stream.
-            _ = spend()
+            _ = spend(.other)
         case NGHTTP2_GOAWAY.rawValue:
             let code = HTTP2ErrorCode(rawValue: frame.member(nghttp2_goaway.self).pointee.error_code)
             if failure == nil, code != .noError { failure = code }
@@ -72,7 +72,7 @@ extension HTTP2Session {
 
     private func outputEnded(_ stream: HTTP2Stream) {
         stream.outputEnded = true
-        budget.exchangeCompleted()
+        budget.messageCompleted()
     }
 
     /// nghttp2 drops frames of streams that ended, and requests after GOAWAY.

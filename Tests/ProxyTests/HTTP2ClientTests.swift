@@ -101,7 +101,7 @@ import Testing
         let origin = try stage.origin()
         _ = try stage.open()
         let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 8)
-        try stage.send(raw: Array((0...2 * FrameBudget.capacity).map { _ in ping }.joined()))
+        try stage.send(raw: Array((0...TokenBucket.Terms.replies.capacity).map { _ in ping }.joined()))
         stage.bench.loop.run()
         #expect(stage.events.contains("GOAWAY ENHANCE_YOUR_CALM"), "\(stage.events)")
         #expect(!origin.isActive)
