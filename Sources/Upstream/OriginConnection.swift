@@ -70,6 +70,7 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
     }
     package private(set) var shownIdentity: Identity?
     package var hasShownIdentity: Bool { storedHasShownIdentity }
+    package var lacksIdentity = false
     package var repair: HTTP1Error.Code? { storedRepair }
     package var carriesHandshake: Bool {
         get { storedCarriesHandshake }
@@ -269,7 +270,7 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
     package func giveBack(to slot: UpstreamPool.Slot, now: UInt64) {
         delegate = nil
         certificateSource = nil
-        if isReusable { slot.park(self, now: now) } else { close() }
+        if isReusable, !lacksIdentity { slot.park(self, now: now) } else { close() }
     }
 
     package func keep() -> (any KeptConnection)? {
@@ -345,6 +346,8 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
             } else if let certificateSource {
                 certificateSource(request, self, answer)
             } else {
+                // Nobody holds the connection, so nobody can say whether the next one would show an identity.
+                if slot != nil { lacksIdentity = true }
                 answer(nil)
             }
         case ChannelEvent.inputClosed, TLSEvent.inputClosed:

@@ -42,6 +42,9 @@ package protocol OriginLease: OriginStream {
     var shownIdentity: Identity? { get }
     /// A client identity was shown to the origin at some time, so that the connection acts for a person.
     var hasShownIdentity: Bool { get }
+    /// The origin has asked for a client identity, and got none for a reason of this request or its client alone. It
+    /// may refuse other requests that it would permit with the identity, so the connection is not kept for them.
+    var lacksIdentity: Bool { get set }
     /// The name of the client identity that the TLS session shows.
     var showedIdentity: String? { get }
     /// The connection has been authenticated by NTLM or Negotiate, by the proxy or by its client. It can only serve

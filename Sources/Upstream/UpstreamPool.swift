@@ -39,7 +39,7 @@ package final class UpstreamPool {
                 connection.slot = nil
                 // An origin may have asked for a client identity while the connection was idle; then it is no longer
                 // shared.
-                if connection.isReusable, !connection.hasShownIdentity { return connection }
+                if connection.isReusable, !connection.hasShownIdentity, !connection.lacksIdentity { return connection }
                 connection.close()
             }
             return nil
@@ -74,7 +74,7 @@ package final class UpstreamPool {
         /// Lets other exchanges use `connection`, unless it acts for one client. One that is in a slot stays there.
         package func share(_ connection: HTTP2OriginConnection) {
             guard connection.isReusable, !connection.hasHome, !connection.isAuthenticated,
-                !connection.hasShownIdentity, let slot = registered
+                !connection.hasShownIdentity, !connection.lacksIdentity, let slot = registered
             else { return }
             slot.add(connection)
         }

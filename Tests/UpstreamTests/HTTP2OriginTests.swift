@@ -44,7 +44,7 @@ private final class Stage: HTTP2SessionDelegate {
 
     static let site = Origin(scheme: .https, host: "a.example", port: 443)
 
-    init(maximumStreams: UInt32 = 100) throws {
+    init(maximumStreams: UInt32 = 100, isShared: Bool = true) throws {
         slot = pool.slot(
             for: UpstreamKey(origin: Self.site, trust: .verified, credential: nil, principal: 1, settings: 0))
         try channel.pipeline.syncOperations.addHandler(connection)
@@ -54,7 +54,7 @@ private final class Stage: HTTP2SessionDelegate {
         origin = HTTP2Session(.server, settings: settings, delegate: self, at: 0)
         connection.write()
         try exchange()
-        slot.share(connection)
+        if isShared { slot.share(connection) }
     }
 
     /// A lease with a holder.
@@ -149,6 +149,15 @@ private final class Stage: HTTP2SessionDelegate {
             stage.slot.giveBack(lease, now: 0)
         }
         #expect(stage.channel.isActive && stage.connection.isReusable)
+    }
+
+    /// The origin asked for a certificate in the handshake and got none, for a reason of one client.
+    @Test func aConnectionThatLacksItsIdentityIsNotShared() throws {
+        let stage = try Stage(isShared: false)
+        let lease = try #require(stage.connection.newLease())
+        lease.lacksIdentity = true
+        stage.slot.giveBack(lease, now: 0)
+        #expect(stage.slot.lease(now: 0) == nil && !stage.connection.isReusable)
     }
 
     /// A lease carries the rounds of its exchange one after the other.

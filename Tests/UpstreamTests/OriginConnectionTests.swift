@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignHTTP1
+import CountersignTLS
 import NIOCore
 import NIOEmbedded
 import Testing
@@ -394,5 +395,24 @@ private final class Wire {
         pool.shutDown()
         slot.giveBack(wire.connection, now: 0)
         #expect(!wire.connection.isReusable)
+    }
+
+    /// The origin asked for a certificate and got none, for a reason of one client.
+    @Test func connectionThatLacksItsIdentityIsNotKept() throws {
+        let (lacking, idle) = (try Wire(), try Wire())
+        let pool = UpstreamPool()
+        let slot = pool.slot(
+            for: UpstreamKey(
+                origin: .init(scheme: .http, host: "a.example", port: 80), trust: .verified, credential: nil,
+                principal: nil, settings: 1))
+        lacking.connection.lacksIdentity = true
+        slot.giveBack(lacking.connection, now: 0)
+        #expect(!lacking.connection.isReusable)
+        slot.giveBack(idle.connection, now: 0)
+        // Asked while it is idle.
+        let request = CertificateRequest(acceptableIssuers: [], signatureAlgorithms: [0x0403], isPostHandshake: true)
+        idle.channel.pipeline.fireUserInboundEventTriggered(TLSEvent.certificateRequested(request))
+        #expect(slot.lease(now: 0) == nil)
+        #expect(!idle.connection.isReusable)
     }
 }

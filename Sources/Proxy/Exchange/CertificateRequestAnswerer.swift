@@ -23,7 +23,10 @@ enum CertificateRequestAnswerer {
             let (identity, checks) = services.shared.policy.current.certificateChecks(
                 for: request, rule: rule, now: now)
             connection.certificateChecks = checks
-            guard client.isStillSameUser() else { return answer(nil) }
+            guard client.isStillSameUser() else {
+                connection.lacksIdentity = true
+                return answer(nil)
+            }
             services.shared.observer?.decided(identity?.name, checks, at: origin, rule)
             answer(identity)
         }

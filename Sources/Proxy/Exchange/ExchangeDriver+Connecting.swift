@@ -92,9 +92,9 @@ extension ExchangeDriver {
     }
 
     /// Lets other exchanges use a connection of HTTP/2 from now on: all of the same key, or those of this client if the
-    /// connection acts for it. But not if the origin might refuse their requests, because it got no certificate.
+    /// connection acts for it.
     private func share(_ connection: any OriginLease) {
-        guard let http2 = connection.http2, !http2.hasHome, foreignCause?.hasDeclinedIdentity != true else { return }
+        guard let http2 = connection.http2, !http2.hasHome, !connection.lacksIdentity else { return }
         if connection.hasShownIdentity || !acquisition.trust.isShared {
             http2.isKeptByClient()
             session.keep(http2, for: acquisition.slot.key)

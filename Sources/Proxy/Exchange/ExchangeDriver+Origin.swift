@@ -288,8 +288,7 @@ extension ExchangeDriver: OriginStreamDelegate {
             // The client's own handshake continues with its next request.
             connection.carriesHandshake = clientBindsConnection && record.status == 401
         }
-        // Without the certificate, the origin may refuse requests that it permits to others.
-        if foreignCause?.hasDeclinedIdentity == true, !clientBindsConnection { return connection.close() }
+        if connection.lacksIdentity, !clientBindsConnection { return connection.close() }
         let isPersonal =
             connection.isAuthenticated || connection.hasShownIdentity || !acquisition.trust.isShared
         if isPersonal, let slot = parentSlot(for: connection) {

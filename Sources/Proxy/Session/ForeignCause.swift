@@ -59,6 +59,7 @@ extension ExchangeDriver {
         guard let foreignCause, let refusal = foreignCause.refusal else { return nil }
         return { _, connection, answer in
             foreignCause.hasDeclinedIdentity = true
+            connection.lacksIdentity = true
             connection.certificateChecks = ThreeChecks(
                 site: .yes("listed at \(rule.location)"), challenge: .no(refusal.refusal))
             answer(nil)

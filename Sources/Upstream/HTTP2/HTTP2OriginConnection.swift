@@ -24,6 +24,7 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
     let tlsHandler: TLSHandler?
     let shownIdentity: Identity?
     package let hasShownIdentity: Bool
+    var lacksIdentity = false
     var certificateChecks: ThreeChecks?
     /// Each request carries an answer, whatever the origin says: Apache tells every stream that it authenticates the
     /// connection, and challenges the next one.
@@ -67,6 +68,7 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
             place: connection.place, tls: tls, tlsHandler: connection.tlsHandler, shown: connection.shownIdentity,
             hasShownIdentity: connection.hasShownIdentity, spare: spare)
         new.certificateChecks = connection.certificateChecks
+        new.lacksIdentity = connection.lacksIdentity
         guard let left = connection.upgrade(), !left.inputEnded else { return nil }
         do { try left.channel.pipeline.syncOperations.addHandler(new) } catch { return nil }
         if left.received.readableBytes > 0 { new.link.read(left.received) }

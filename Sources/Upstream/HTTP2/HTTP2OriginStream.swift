@@ -66,6 +66,10 @@ package final class HTTP2OriginStream: OriginLease {
     }
     package var shownIdentity: Identity? { connection.shownIdentity }
     package var hasShownIdentity: Bool { connection.hasShownIdentity }
+    package var lacksIdentity: Bool {
+        get { connection.lacksIdentity }
+        set { connection.lacksIdentity = newValue }
+    }
     package var showedIdentity: String? { connection.tlsHandler?.shownIdentity }
     package var isAuthenticated: Bool {
         get { connection.isAuthenticated }
