@@ -33,7 +33,7 @@ final class ForeignPageVisit: Sendable {
                     kind: "basic", url: "https://basic.test.localhost:\(apache.httpsPort)/basic/index",
                     socket: "wss://basic.test.localhost:\(apache.httpsPort)/basic/websocket"),
                 .init(kind: "digest", url: "https://digest.test.localhost:\(apache.httpsPort)/digest/index"),
-                .init(kind: "ntlm", url: "https://ntlm.test.localhost:\(origins.ntlm.port)/file"),
+                .init(kind: "ntlm", url: "https://ntlm.test.localhost:\(origins.ntlm.port)/page.html"),
                 .init(kind: "negotiate", url: "\(kerberos.url)/kerberos/index"),
                 .init(kind: "bearer", url: "https://bearer.test.localhost:\(nginx.httpsPort)/bearer/x"),
                 .init(

@@ -26,7 +26,9 @@ final class Origins: Sendable {
         negotiate = try .acme(.negotiate)
         ntlmHTTP = try .acme(.ntlm, certificate: nil)
         for origin in [ntlm, ntlm384, negotiate, ntlmHTTP] {
-            try Data(Self.fileText.utf8).write(to: URL(fileURLWithPath: "\(origin.root)/file"))
+            for name in ["file", "page.html"] {
+                try Data(Self.fileText.utf8).write(to: URL(fileURLWithPath: "\(origin.root)/\(name)"))
+            }
         }
     }
 

@@ -34,6 +34,7 @@ class Tab:
         self.main = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=self.main, flatten=True)["sessionId"]
         self.call("Page.enable")
+        self.call("Page.setDownloadBehavior", behavior="deny")
         self.call("Fetch.enable", handleAuthRequests=True)
 
     def send(self, method, **parameters):
@@ -63,7 +64,8 @@ class Tab:
                 "Fetch.continueWithAuth", requestId=parameters["requestId"],
                 authChallengeResponse=self.answer(parameters),
             )  # fmt: skip
-        if method == "Page.loadEventFired":
+        # What is no page is downloaded, and nothing is loaded then.
+        if method in ("Page.loadEventFired", "Page.downloadWillBegin"):
             self.is_loaded = True
         return reply
 
@@ -81,7 +83,7 @@ class Tab:
         self.is_loaded = False
         self.signs_in = "/top?" not in url
         self.call("Page.navigate", url=url)
-        end = time.monotonic() + 40
+        end = time.monotonic() + 180
         while not self.is_loaded and time.monotonic() < end:
             try:
                 self.receive(1)

@@ -36,8 +36,9 @@ else {
 PAGE = """<!doctype html><meta charset=utf-8><title>page</title><body><img src="/hold?ID"><script>
 const plan = JSON.parse(decodeURIComponent(location.search.slice(1)));
 const results = {};
-// A browser may wait for a person's password before it says that these are loaded.
-const mayHang = ["iframe", "object", "video", "prefetch", "form-iframe-POST"];
+// These may never say that they are loaded; in Firefox, frames wait for a person's password.
+const mayHang = ["object", "video", "prefetch"];
+if (navigator.userAgent.includes("Firefox")) mayHang.push("iframe", "form-iframe-POST");
 
 function pause(milliseconds) { return new Promise(resolve => setTimeout(resolve, milliseconds)); }
 
@@ -146,7 +147,7 @@ async function run() {
     }
   }
   // Those that may hang were sent with the rest.
-  await Promise.race([Promise.all(sure), pause(30000)]);
+  await Promise.race([Promise.all(sure), pause(120000)]);
   await Promise.race([Promise.all(others), pause(2000)]);
   for (const frame of document.querySelectorAll("iframe, object, video")) frame.remove();
   await fetch("/done?ID", {method: "POST", body: JSON.stringify({page: plan.id, results})});
@@ -184,7 +185,7 @@ class Handler(LoggingHandler):
         if path == "/sw.js":
             return self.reply(200, WORKER.encode(), [("Content-Type", "text/javascript")])
         if path == "/hold":
-            end_of(query).wait(60)
+            end_of(query).wait(180)
             return self.reply(200, b"")
         if path == "/done":
             self.server.log(json.loads(content))
