@@ -30,6 +30,7 @@ struct FieldBlock: ~Copyable {
 
     private let limits: HeadLimits
     private let scheme: StaticString
+    private let webSocketKey: (@Sendable () -> String)?
     /// The pseudo-fields, and then the head.
     private var scratch = FieldScratch()
     /// The values of `cookie`, joined.
@@ -45,6 +46,7 @@ struct FieldBlock: ~Copyable {
     init(_ settings: HTTP2Settings) {
         limits = settings.limits
         scheme = settings.scheme
+        webSocketKey = settings.webSocketKey
     }
 
     /// The pseudo-fields' values, as ranges of `scratch`.
@@ -122,6 +124,8 @@ struct FieldBlock: ~Copyable {
             if !same { refuse("host differs from :authority") }
             return
         }
+        // Its place is taken by one of our own.
+        if pseudo.extendedProtocol != nil, name.elementsEqual("sec-websocket-key".utf8) { return }
         lineCount += 1
         if kind == .request { scratch.append(capitalising: name) } else { scratch.append(name) }
         scratch.append(": ")
@@ -161,7 +165,9 @@ struct FieldBlock: ~Copyable {
         }
         if scratch.octets[path].contains(UInt8(ascii: "#")) { refuse("a fragment in :path") }
         if let name = pseudo.extendedProtocol {
-            extendedProtocol = String(decoding: scratch.octets[name], as: UTF8.self)
+            let other = String(decoding: scratch.octets[name], as: UTF8.self)
+            extendedProtocol = other
+            if other.lowercased() != "websocket" { refuse("a protocol other than websocket", 501) }
             scratch.append("GET")
         } else if scratch.octets[method].elementsEqual("CONNECT".utf8) {
             refuse("CONNECT inside HTTP/2", 501)
@@ -177,11 +183,11 @@ struct FieldBlock: ~Copyable {
             scratch.append("\r\n")
             lineCount += 1
         }
-        if let name = pseudo.extendedProtocol {
-            scratch.append("Connection: upgrade\r\nUpgrade: ")
-            scratch.append(name)
+        if pseudo.extendedProtocol != nil, let webSocketKey {
+            scratch.append("Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: ")
+            scratch.append(text: webSocketKey())
             scratch.append("\r\n")
-            lineCount += 2
+            lineCount += 3
         }
     }
 
@@ -197,6 +203,11 @@ struct FieldBlock: ~Copyable {
             throw HTTP2Refusal(detail: "a field value with the form of a line", statusHint: 400)
         }
         try requireNoConnectionFields(fields, isUpgrade: extendedProtocol != nil)
+        if extendedProtocol != nil {
+            // What follows is no content, but octets of the other protocol.
+            guard !head.hasBody else { throw HTTP2Refusal(detail: "a WebSocket with content", statusHint: 400) }
+            return head
+        }
         return endsStream ? head : head.withMarkedEnd()
     }
 

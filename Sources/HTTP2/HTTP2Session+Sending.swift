@@ -14,7 +14,7 @@ extension HTTP2Session {
         switch role {
         case .server:
             entries.append(entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, settings.maximumStreams))
-            if settings.allowsExtendedConnect {
+            if settings.webSocketKey != nil {
                 entries.append(entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1))
             }
         case .client:

@@ -12,8 +12,9 @@ package struct HTTP2Settings: Sendable {
     package var connectionWindowBytes: Int32 = 1024 * 1024
     /// Limits of a head and a trailer section, which are counted as in HTTP/1.
     package var limits: HeadLimits
-    /// Whether clients may open a tunnel for another protocol in a stream (RFC 8441). Servers only.
-    package var allowsExtendedConnect = false
+    /// Makes a Sec-WebSocket-Key (RFC 6455 §4.1), which HTTP/1.1 needs to open a WebSocket, and HTTP/2 does not have.
+    /// Nil if clients may open no WebSocket in a stream (RFC 8441). Servers only.
+    package var webSocketKey: (@Sendable () -> String)?
     /// The scheme that requests must have, in lower case.
     package var scheme: StaticString = "https"
     /// Octets of content queued on a stream from which on it is not writable.

@@ -29,6 +29,13 @@ extension HTTP2Stream {
         sendHeaders(head, changes, framing: framing, kind: endsStream ? .whole : .final, neverIndexed)
     }
 
+    /// Opens the WebSocket that the client asked for, with the fields of the origin's 101 response `head`. What follows
+    /// are its octets, in both directions (RFC 8441 §5).
+    package func accept(_ head: ResponseHead, _ changes: ResponseChanges) {
+        // A length would be that of the 101 response's content, which there is none of.
+        sendHeaders(head, changes, framing: .chunked, kind: .final, status: 200)
+    }
+
     /// Sends the head of a response made by the proxy. Names must be tokens; control characters in values become
     /// spaces, and octets beyond ASCII become `?`. Unless `endsStream`, content of `contentLength` octets and
     /// ``finish(trailers:)`` follow.
@@ -51,11 +58,11 @@ extension HTTP2Stream {
 
     private func sendHeaders(
         _ head: ResponseHead, _ changes: ResponseChanges, framing: BodyFraming, kind: HeadKind,
-        _ neverIndexed: [[UInt8]] = []
+        _ neverIndexed: [[UInt8]] = [], status: Int? = nil
     ) {
         guard session != nil, !hasHead, resetCode == nil else { return }
         var own = FieldScratch()
-        own.append(text: String(head.status))
+        own.append(text: String(status ?? head.status))
         own.append(about: 256) { head.writeNewFields(changes, framing: framing, into: $0) }
         head.fields.bytes.withUnsafeBytes { bytes in
             var list = FieldList(about: head.fields.lines.count + 8, neverIndexed: neverIndexed)

@@ -100,23 +100,35 @@ import Testing
 
     // MARK: Extended CONNECT
 
-    @Test func extendedConnectIsAnUpgrade() throws {
+    private static func webSocketServer() -> UnderTest {
         var settings = HTTP2Settings.server
-        settings.allowsExtendedConnect = true
-        let server = UnderTest(.server, settings)
-        let fields = Field.request("CONNECT", "/chat", [Field("sec-websocket-version", "13")])
+        settings.webSocketKey = { "a key" }
+        return UnderTest(.server, settings)
+    }
+
+    @Test func extendedConnectIsAnUpgrade() throws {
+        let server = Self.webSocketServer()
+        let fields = Field.request(
+            "CONNECT", "/chat", [Field("sec-websocket-version", "13"), Field("sec-websocket-key", "another key")])
         server.send(.headers(1, [Field(":protocol", "websocket")] + fields, ends: false))
         let request = try #require(server.recorder.requests[1])
         #expect(request.methodText == "GET")
         #expect(request.target == "/chat")
         #expect(request.upgrade == "websocket")
+        #expect(request.fields.values(named: "sec-websocket-key") == ["a key"])
+        #expect(!request.hasBody)
         #expect(server.recorder.streams[1]?.extendedProtocol == "websocket")
     }
 
+    @Test(arguments: [("connect-udp", [], 501), ("websocket", [Field("content-length", "3")], 400)])
+    func otherExtendedConnectsAreRefused(name: String, more: [Field], status: Int) {
+        let server = Self.webSocketServer()
+        server.send(.headers(1, [Field(":protocol", name)] + Field.request("CONNECT", "/", more), ends: false))
+        #expect(server.recorder.events.first?.hasPrefix("1 refused \(status)") == true, "\(server.recorder.events)")
+    }
+
     @Test func plainConnectIsRefusedBesideExtendedConnect() {
-        var settings = HTTP2Settings.server
-        settings.allowsExtendedConnect = true
-        let server = UnderTest(.server, settings)
+        let server = Self.webSocketServer()
         server.send(.headers(1, [Field(":method", "CONNECT"), Field(":authority", "a.example:443")]))
         #expect(server.recorder.events.first == "1 refused 501 CONNECT inside HTTP/2")
     }

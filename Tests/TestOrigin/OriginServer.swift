@@ -145,3 +145,20 @@ package final class WebSocketEcho: Sendable {
         port = try Int(process.line(after: "listening ")) ?? 0
     }
 }
+
+/// A server that answers the requests of WebSockets in the ways that Servers/websocket_faults.py lists.
+package final class WebSocketFaults: Sendable {
+    package let port: Int
+    private let folder: TemporaryFolder
+    private let process: ChildProcess
+
+    package init() throws {
+        folder = try TemporaryFolder("websocket-faults")
+        let pki = try TestPKI.shared
+        process = try ChildProcess(
+            try Tool.python(),
+            [Tool.server("websocket_faults.py"), pki.certificate("server"), pki.key("server")],
+            capture: folder.file("server"))
+        port = try Int(process.line(after: "listening ")) ?? 0
+    }
+}

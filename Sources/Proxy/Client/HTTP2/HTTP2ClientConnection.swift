@@ -62,13 +62,20 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         idleSince = services.now
     }
 
+    private static let settings = {
+        var settings = HTTP2Settings.server
+        settings.webSocketKey = WebSocketHandshake.key
+        return settings
+    }()
+
     // MARK: Channel
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         session.connected()
         services.watch(self)
-        link.open(HTTP2Session(.server, settings: .server, delegate: self, at: HTTP2Link.clock), context, tls: tls)
+        link.open(
+            HTTP2Session(.server, settings: Self.settings, delegate: self, at: HTTP2Link.clock), context, tls: tls)
         write()
     }
 
@@ -133,7 +140,7 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
     private func clientEndedInput() {
         noteDistrust(.silence)
         // What is half sent cannot be completed. The rest is still answered, as in HTTP/1 (RFC 9112 §9.6).
-        for stream in Array(streams.values) where !stream.requestIsWhole { stream.cancel() }
+        for stream in Array(streams.values) { stream.connectionEndedInput() }
         write()
     }
 

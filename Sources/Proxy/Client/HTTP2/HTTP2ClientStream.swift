@@ -6,6 +6,9 @@ import CountersignUpstream
 import NIOCore
 
 /// The client's side of one exchange over HTTP/2: a stream of its connection.
+///
+/// A WebSocket is a stream of its own, too (RFC 8441). Its exchange sees the GET with Upgrade that opens one in
+/// HTTP/1.1, and ends with the origin's 101. What the client sends from then on goes to a ``StreamTunnel``.
 final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     var speaksHTTP2: Bool { true }
 
@@ -34,8 +37,16 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     // The response.
 
     private var queue = HTTP2ContentQueue()
-    /// The exchange has been told that no more is wanted for now.
-    private var isHeldBack = false
+    /// Whoever sends the content has been told that no more is wanted for now.
+    private(set) var isHeldBack = false
+    /// The client has got another response than the exchange's, which is dropped.
+    private var isReplaced = false
+
+    // A WebSocket.
+
+    private var isWebSocket: Bool { stream.extendedProtocol != nil }
+    /// The way to the origin, after its 101.
+    private var tunnel: StreamTunnel?
 
     init(_ stream: HTTP2Stream, of connection: HTTP2ClientConnection) {
         self.stream = stream
@@ -59,6 +70,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     }
 
     func received(_ content: ByteBuffer) {
+        if isWebSocket { return receivedOfWebSocket(content) }
         guard exchange != nil else { return stream.consume(content.readableBytes) }
         if let left { self.left = left - min(left, UInt64(content.readableBytes)) }
         held.append(content)
@@ -76,7 +88,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     func requestEnded(trailers: FieldLines?) {
         if !requestIsWhole, exchange?.head.framing == .length(0) { exchange?.start() }
         end = .some(trailers)
-        deliverEnd()
+        if isWebSocket { tunnel?.endOutput() } else { deliverEnd() }
     }
 
     private func deliverEnd() {
@@ -87,7 +99,10 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     }
 
     /// Everything that one read delivered has been reported.
-    func readCompleted() { exchange?.clientReadCompleted() }
+    func readCompleted() {
+        exchange?.clientReadCompleted()
+        tunnel?.flush()
+    }
 
     func pauseRequest() { isPaused = true }
 
@@ -111,6 +126,13 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     }
 
     func send(_ response: BufferedResponse, _ changes: ResponseChanges) {
+        if isWebSocket, (200..<300).contains(response.head.status) {
+            // It would tell the client that the WebSocket is open.
+            let detail = "the site answered a WebSocket's request with \(response.head.status) instead of 101"
+            send(OwnResponse(status: 502, detail: detail, proxyError: "http_protocol_error"), to: .get)
+            isReplaced = true
+            return
+        }
         // An empty response is its head alone: gRPC takes an empty DATA frame in one of its errors for a fault.
         let isEmpty = response.content == .none || response.content == .length(0)
         stream.send(
@@ -127,7 +149,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     }
 
     func send(_ content: ByteBuffer) {
-        guard content.readableBytes > 0, stream.isOpen else { return }
+        guard content.readableBytes > 0, stream.isOpen, !isReplaced else { return }
         queue.append(content)
         connection.link.queuedBytes += content.readableBytes
         stream.queueContent(content.readableBytes)
@@ -182,9 +204,10 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
 
     /// The connection has written content. False if the exchange must still wait.
     func resumeIfWritable() -> Bool {
-        guard isWritable || exchange == nil else { return false }
+        guard isWritable || exchange == nil && tunnel == nil else { return false }
         isHeldBack = false
         exchange?.clientWritabilityChanged(true)
+        tunnel?.clientHasRoom()
         return true
     }
 
@@ -196,13 +219,42 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
 
     func closeAfterResponse() { connection.http2?.refuseNewStreams() }
 
-    /// HTTP/2 has no Upgrade, so the exchange never asks for one (RFC 9113 §8.6).
+    // MARK: A WebSocket
+
     func switchProtocols(
         _ head: ResponseHead, _ changes: ResponseChanges, to origin: UpgradedConnection, tally: TunnelHandler.Tally
     ) {
-        origin.channel.close(promise: nil)
-        tally.finish()
-        reset()
+        guard let exchange, isWebSocket, WebSocketHandshake.accepts(exchange.head, head) else {
+            origin.channel.close(promise: nil)
+            tally.finish()
+            return finish(
+                with: OwnResponse(
+                    status: 502, detail: "the site opened a WebSocket, but its response is not one to the request",
+                    proxyError: "http_protocol_error"))
+        }
+        self.exchange = nil
+        stream.accept(head, changes)
+        let (early, tunnel) = (held, StreamTunnel(self, tally: tally, services: connection.services))
+        held = []
+        self.tunnel = tunnel
+        tunnel.join(origin, sent: early, hasEnded: end != nil)
+    }
+
+    /// Before the WebSocket is open, the stream's window bounds what waits.
+    private func receivedOfWebSocket(_ content: ByteBuffer) {
+        if let tunnel {
+            tunnel.send(content)
+        } else if exchange != nil {
+            held.append(content)
+        } else {
+            stream.consume(content.readableBytes)
+        }
+    }
+
+    /// The client sends nothing more on its connection.
+    func connectionEndedInput() {
+        if isWebSocket { return requestEnded(trailers: nil) }
+        if !requestIsWhole { cancel() }
     }
 
     // MARK: The end
@@ -231,5 +283,22 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
         connection.link.queuedBytes -= queue.byteCount
         queue.removeAll()
         exchange?.clientGone()
+        let tunnel = self.tunnel
+        self.tunnel = nil
+        tunnel?.clientGone()
+    }
+}
+
+extension HTTP2ClientStream: TunnelledStream {
+    func consumed(_ byteCount: Int) { stream.consume(byteCount) }
+
+    func originEnded() {
+        stream.finish()
+        connection.write()
+    }
+
+    func originFailed() {
+        stream.reset(.connectError)
+        connection.write()
     }
 }
