@@ -86,6 +86,7 @@ final class HTTP2Stage: HTTP2SessionDelegate {
         var isMore = true
         while isMore {
             isMore = false
+            bench.loop.run()
             while client.drain() {}
             if output.readableBytes > 0 {
                 let sent = output

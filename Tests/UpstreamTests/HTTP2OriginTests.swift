@@ -106,6 +106,7 @@ private final class Stage: HTTP2SessionDelegate {
         var isMore = true
         while isMore {
             isMore = false
+            channel.embeddedEventLoop.run()
             while origin.drain() {}
             if output.readableBytes > 0 {
                 let sent = output

@@ -280,6 +280,9 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
         UpstreamError(.closedBeforeResponse, "\(place): closed the connection without answering")
     }
 
+    /// As ``write()``, together with what other leases send in this turn of the event loop.
+    func writeSoon() { link.writeSoon { self.write() } }
+
     /// Writes the frames that are queued, and closes the connection if the session is over.
     func write() {
         guard link.write(), let session = link.session, session.isOver, !isEnding else { return }

@@ -139,7 +139,7 @@ package final class HTTP2OriginStream: OriginLease {
         connection.write()
     }
 
-    package func flush() { connection.write() }
+    package func flush() { connection.writeSoon() }
 
     /// A stream with an empty queue always gets some content, so that no other can stop it.
     package var isWritable: Bool {
@@ -219,7 +219,7 @@ package final class HTTP2OriginStream: OriginLease {
         isPaused = false
         deliver()
         delegate?.originReadCompleted()
-        connection.write()
+        connection.writeSoon()
     }
 
     /// The stream is closed.
@@ -286,14 +286,14 @@ package final class HTTP2OriginStream: OriginLease {
     package func giveBack(to slot: UpstreamPool.Slot, now: UInt64) {
         slot.share(connection)
         release(now: now)
-        connection.write()
+        connection.writeSoon()
     }
 
     package func keep() -> (any KeptConnection)? {
         let isReusable = connection.isReusable
         if isReusable { connection.isKeptByClient() }
         release()
-        connection.write()
+        connection.writeSoon()
         return isReusable ? connection : nil
     }
 

@@ -134,6 +134,9 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
         lingerAndClose()
     }
 
+    /// As ``write()``, together with what other streams send in this turn of the event loop.
+    func writeSoon() { link.writeSoon { self.write() } }
+
     // MARK: The end
 
     /// The client sends nothing more.

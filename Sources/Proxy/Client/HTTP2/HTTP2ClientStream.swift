@@ -110,7 +110,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
         guard isPaused else { return }
         isPaused = false
         if end != nil { deliverEnd() } else if left != 0 { deliverHeld() }
-        connection.write()
+        connection.writeSoon()
     }
 
     // MARK: The response
@@ -186,7 +186,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
             stream.dropRequest()
             droppedAt = connection.services.now
         }
-        connection.write()
+        connection.writeSoon()
     }
 
     func reset() {
@@ -197,7 +197,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
         connection.write()
     }
 
-    func flush() { connection.write() }
+    func flush() { connection.writeSoon() }
 
     /// A stream with an empty queue always gets some content, so that no other can stop it.
     var isWritable: Bool { stream.isWritable && (queue.byteCount == 0 || connection.link.takesContent) }
