@@ -55,6 +55,8 @@ final class StreamTunnel: ChannelInboundHandler, TimeWatched {
         if hasEnded { endOutput() }
         client?.flush()
         if origin.inputEnded { endOfInput() }
+        // The exchange may have left it either way.
+        isReading = client?.isHeldBack ?? true
         updateReading()
     }
 
