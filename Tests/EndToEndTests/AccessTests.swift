@@ -90,7 +90,7 @@ import Testing
             in: user.folder)
         #expect(limited.status == 0, "\(limited.said)")
         var connections = try (0..<100).map { _ in try RawConnection(port: proxy.port) }
-        let isReported: Bool? = poll(seconds: 60) {
+        let isReported: Bool? = poll(seconds: 180) {
             proxy.process.errorOutput.contains("out of file descriptors") ? true : nil
         }
         #expect(isReported == true, "\(proxy.process.errorOutput)")
@@ -183,9 +183,9 @@ import Testing
         let download = try ChildProcess(
             Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--limit-rate", "3M", "-o", copy, url],
             capture: user.folder.file("slow"))
-        _ = poll(seconds: 60) { TextFile.bytes(copy).isEmpty ? nil : true }
+        _ = poll(seconds: 180) { TextFile.bytes(copy).isEmpty ? nil : true }
         proxy.process.send(signal)
-        let refused = poll(seconds: 60) { Loopback.answers(port: proxy.port) ? nil : true }
+        let refused = poll(seconds: 180) { Loopback.answers(port: proxy.port) ? nil : true }
         #expect(refused == true)
         #expect(download.waitForExit(seconds: 20) == 0, "\(download.errorOutput)")
         #expect(TextFile.bytes(copy).count == 6_000_000)

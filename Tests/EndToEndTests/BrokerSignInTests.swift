@@ -183,7 +183,7 @@ import Testing
             "getAccounts": Self.accounts("jdoe@corp.example"), "acquireTokenSilently": ["never": true],
         ])
         let proxy = try bench.user.serve(environment: bench.environment)
-        let isAsking = try poll(seconds: 60) { () -> Bool? in
+        let isAsking = try poll(seconds: 180) { () -> Bool? in
             if bench.called.count == 2 { _ = try proxy.get("\(bench.origin.url)/a", flags: ["--max-time", "1"]) }
             return bench.called.suffix(2) == ["getAccounts", "acquireTokenSilently"] && bench.called.count > 2
                 ? true : nil

@@ -91,7 +91,7 @@ private final class Person {
     /// if COUNTERSIGN_SCREENSHOTS names a folder.
     func expectLastPage() throws {
         // The command does not wait for the picture.
-        let written = poll(seconds: 60) { TextFile.bytes(folder.file("last.json")).isEmpty ? nil : true }
+        let written = poll(seconds: 180) { TextFile.bytes(folder.file("last.json")).isEmpty ? nil : true }
         try #require(written == true, "\(said)")
         let page = try JSONDecoder().decode([String: String].self, from: Data(folder.text("last.json").utf8))
         #expect(page["text"] == "The sign-in is complete. You can close this window.")

@@ -53,7 +53,7 @@ import Testing
         func get(_ flags: String...) throws -> HTTPClient.Response { try proxy.get(origin.url + "/a/x", flags: flags) }
 
         func refused() throws -> HTTPClient.Response? {
-            try poll(seconds: 60) {
+            try poll(seconds: 180) {
                 let seen = try get()
                 return seen.status == 401 && seen.proxyStatus.contains("does not comply") ? seen : nil
             }
@@ -100,7 +100,7 @@ import Testing
 
         let done = try bench.run("compliance", "remediate", "work")
         #expect(done.status == 0 && bench.opened.count == 2, "\(done.said)")
-        let answered = try poll(seconds: 60) { () throws -> HTTPClient.Response? in
+        let answered = try poll(seconds: 180) { () throws -> HTTPClient.Response? in
             let seen = try bench.get()
             return seen.status == 200 ? seen : nil
         }
@@ -127,7 +127,7 @@ import Testing
     /// No request and no renewal would ask about it.
     @Test func aWithheldTokenThatDoesNotExpireIsUsedAgainWhenTheDeviceComplies() throws {
         let bench = try Bench(["script": "compliant"], isWithheld: true)
-        let answered = try poll(seconds: 60) { () throws -> Bool? in
+        let answered = try poll(seconds: 180) { () throws -> Bool? in
             try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2" ? true : nil
         }
         #expect(answered == true, "\(bench.proxy.process.errorOutput)")
@@ -138,7 +138,7 @@ import Testing
     /// The renewal asks the service silently, and goes on if that helps.
     @Test func aPolicyThatCanBeAppliedSilentlyIsAppliedByTheRenewal() throws {
         let bench = try Bench(["script": "compliant"])
-        let answered = try poll(seconds: 60) { () throws -> Bool? in
+        let answered = try poll(seconds: 180) { () throws -> Bool? in
             try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2" ? true : nil
         }
         #expect(answered == true, "\(bench.origin.log.requests.map(\.authorization))")

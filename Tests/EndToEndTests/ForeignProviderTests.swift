@@ -68,7 +68,7 @@ import Testing
             try Countersign.executable,
             ["enroll", bench.profile, "--yes", "--events", "--user-agent", "device", "--home", bench.user.home],
             environment: bench.user.environment, capture: bench.user.folder.file("enroll"))
-        let shown: [String: String]? = poll(seconds: 60) {
+        let shown: [String: String]? = poll(seconds: 240) {
             let lines = child.output.split(separator: "\n").compactMap { line in
                 try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
             }

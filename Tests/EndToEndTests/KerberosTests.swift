@@ -369,7 +369,7 @@ import Testing
         let began = ContinuousClock.now
         #expect(try proxy.get(plainURL + "/").status != 401)
         #expect(ContinuousClock.now - began < .seconds(10))
-        let seen = poll(seconds: 60) {
+        let seen = poll(seconds: 180) {
             let text = user.folder.text("waiting.out")
             return text.contains("\r\n\r\n") ? text : nil
         }

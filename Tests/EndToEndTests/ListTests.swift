@@ -36,9 +36,9 @@ import Testing
         }
         #expect(try status() == 401)
         try user.succeed("sites", "add", url)
-        #expect(try poll(seconds: 60) { try status() == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try status() == 200 ? true : nil } == true)
         try user.succeed("sites", "remove", url)
-        #expect(try poll(seconds: 60) { try status() == 401 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try status() == 401 ? true : nil } == true)
     }
 
     @Test func reloadOfAnInvalidListKeepsTheOldOne() throws {
@@ -51,14 +51,14 @@ import Testing
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("\(url) awnser=basic\n")
         proxy.process.send(SIGHUP)
-        let isLogged = poll(seconds: 60) {
+        let isLogged = poll(seconds: 180) {
             proxy.process.errorOutput.contains("unknown option \"awnser\"") ? true : nil
         }
         #expect(isLogged == true, "\(proxy.process.errorOutput)")
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("https://else.test.localhost\n")
         proxy.process.send(SIGHUP)
-        let gone = try poll(seconds: 60) { try proxy.get("\(url)/echo").status == 200 ? nil : true }
+        let gone = try poll(seconds: 180) { try proxy.get("\(url)/echo").status == 200 ? nil : true }
         #expect(gone == true)
     }
 

@@ -44,7 +44,7 @@ import Testing
                 try Countersign.executable,
                 ["exec", "--home", test.user.home] + Lockout.command(test.url() + Self.hanging)[1...],
                 environment: ["HOME": test.user.folder.path], capture: test.user.folder.file("killed-\(number)"))
-            let hasSent = poll(seconds: 60) { test.sent(Self.hanging) == number ? true : nil }
+            let hasSent = poll(seconds: 180) { test.sent(Self.hanging) == number ? true : nil }
             try #require(hasSent == true)
             command.send(SIGKILL)
             try #require(command.waitForExit(seconds: 20) != nil)

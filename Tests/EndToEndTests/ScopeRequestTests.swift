@@ -70,7 +70,7 @@ import Testing
         }
 
         func log(has text: String) -> Bool {
-            poll(seconds: 60) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
+            poll(seconds: 180) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
         }
     }
 
@@ -85,7 +85,7 @@ import Testing
         let first = try bench.get()
         #expect(
             first.status == 403 && first.proxyStatus.contains("a page may open that asks you for it"), "\(first.said)")
-        let seen = try poll(seconds: 60) { try bench.get().status == 200 ? true : nil }
+        let seen = try poll(seconds: 180) { try bench.get().status == 200 ? true : nil }
         #expect(seen == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("admin") == true, "\(bench.pages)")
         // The request repeats the token's previous scopes.
@@ -99,7 +99,7 @@ import Testing
     @Test func severalRequestsOpenOnePage() throws {
         let bench = try Bench(browser: "sleep 2; exec curl -sSL --noproxy '*' -o /dev/null \"$1\"")
         for _ in 0..<5 { #expect(try bench.get().status == 403) }
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.pages.count == 1)
     }
 
@@ -178,7 +178,7 @@ import Testing
         #expect(try bench.get().status == 403)
         #expect(bench.log(has: "has the scope admin audit now"), "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.requests.allSatisfy { !$0.contains("/revoke") }, "\(bench.provider.requests)")
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
     }
 
     /// A site decides when the page opens, and must not decide that it and others are listed again.
@@ -190,7 +190,7 @@ import Testing
         try #require(edited.count == lines.count - 1)
         try bench.user.folder.write(list, edited.map { "\($0)\n" }.joined())
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
         #expect(TextFile.lines(bench.user.folder.file(list)) == edited)
     }
 
@@ -222,7 +222,7 @@ import Testing
         let resource = "https://api.corp.example/"
         let bench = try Bench(origin: ["metadata": true, "issuer": "own"], profile: ["resources": [resource]])
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.asked("resource") == [resource])
     }
 
@@ -233,7 +233,7 @@ import Testing
         try #require(lock >= 0 && flock(lock, LOCK_EX) == 0)
         defer { close(lock) }
         #expect(try bench.get().status == 403)
-        let isIssued = poll(seconds: 60) {
+        let isIssued = poll(seconds: 180) {
             bench.provider.requests.count { $0.hasPrefix("POST /token") } == 2 ? true : nil
         }
         try #require(isIssued == true, "\(bench.proxy.process.errorOutput)")
@@ -249,7 +249,7 @@ import Testing
     @Test func aServerStopsWhileAPageIsOpen() throws {
         let bench = try Bench(browser: Bench.waits)
         #expect(try bench.get().status == 403)
-        #expect(poll(seconds: 60) { bench.pages.isEmpty ? nil : true } == true, "\(bench.proxy.process.errorOutput)")
+        #expect(poll(seconds: 180) { bench.pages.isEmpty ? nil : true } == true, "\(bench.proxy.process.errorOutput)")
         bench.proxy.process.send(SIGTERM)
         #expect(bench.proxy.process.waitForExit(seconds: 60) == 0)
         #expect(!bench.proxy.process.errorOutput.contains("was not obtained"), "\(bench.proxy.process.errorOutput)")
@@ -261,7 +261,7 @@ import Testing
     @Test func theMetadataNamesTheScopesThatTheChallengeDoesNot() throws {
         let bench = try Bench(origin: ["metadata": true, "issuer": "own", "unnamed": true])
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("audit") == true, "\(bench.pages)")
         // Without a token.
         let asked = bench.origin.log.requests.filter { $0.path?.hasPrefix("/.well-known/") == true }
@@ -280,7 +280,7 @@ import Testing
         let bench = try Bench(origin: ["metadata": "\(other.url)/.well-known/oauth-protected-resource"])
         #expect(try bench.get().status == 403)
         // The challenge names the scopes itself.
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
         #expect(other.log.requests.isEmpty && bench.log(has: "which is another origin"))
     }
 }

@@ -114,12 +114,12 @@ import Testing
 
         /// Waits until the provider recognises this person.
         func isRecognised(as person: String) throws -> Bool {
-            try poll(seconds: 60) { try who() == person ? true : nil } ?? false
+            try poll(seconds: 180) { try who() == person ? true : nil } ?? false
         }
 
         /// Waits until the vault has the session, or no longer has it.
         func stored(_ isStored: Bool) throws -> Bool {
-            try poll(seconds: 60) { try sessions.contains("corp") == isStored ? true : nil } ?? false
+            try poll(seconds: 180) { try sessions.contains("corp") == isStored ? true : nil } ?? false
         }
     }
 

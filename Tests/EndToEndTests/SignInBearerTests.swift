@@ -73,7 +73,7 @@ import Testing
     @Test func theTokenIsInEffectWhenTheCommandEnds() throws {
         let bench = try Bench()
         #expect(try bench.user.run("unenroll", "work").status == 0)
-        #expect(try poll(seconds: 60) { try bench.get().status == 200 ? nil : true } == true)
+        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? nil : true } == true)
         try bench.enroll()
         #expect(try bench.get().status == 200 && bench.sent.last == "Bearer t2")
     }
@@ -87,7 +87,7 @@ import Testing
             record.ended = "signing out was not completed"
             try contents.updateSignIn(record)
         }
-        let isRefused = try poll(seconds: 60) { () throws -> Bool? in
+        let isRefused = try poll(seconds: 180) { () throws -> Bool? in
             let seen = try bench.get()
             return seen.status == 401 && seen.proxyStatus.contains("signing out was not completed") ? true : nil
         }

@@ -33,14 +33,14 @@ import Testing
         let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser], seconds: 120)
         try #require(done.status == 0, "\(done.said)")
         for site in sites {
-            let seen = poll(seconds: 60) { () -> String? in
+            let seen = poll(seconds: 180) { () -> String? in
                 let text = try? proxy.get("\(site)/who").text
                 return text?.contains("CN=jdoe@acme.example") == true ? text : nil
             }
             #expect(seen?.hasSuffix("CN=jdoe@acme.example\n") == true, "\(proxy.process.errorOutput)")
         }
         try user.succeed("unenroll", "work", "--no-sign-out")
-        let isGone = poll(seconds: 60) { () -> Bool? in
+        let isGone = poll(seconds: 180) { () -> Bool? in
             (try? proxy.get("\(sites[1])/who").text.contains("CN=jdoe")) == false ? true : nil
         }
         #expect(isGone == true)

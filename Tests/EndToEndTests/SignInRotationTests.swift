@@ -19,7 +19,7 @@ import Testing
                 "-q", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}\n", "--cacert", proxy.anchor,
                 "-x", proxy.url, "\(bench.origin.url)/a/x",
             ], capture: bench.user.folder.file("client-\(proxy.port)"))
-        let isRenewing = poll(seconds: 60) { bench.refreshes.isEmpty ? nil : true }
+        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true)
         return client
     }
@@ -78,7 +78,7 @@ import Testing
         let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
         try #require(flock(lock, LOCK_EX) == 0)
         defer { close(lock) }
-        let isReported = poll(seconds: 60) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        let isReported = poll(seconds: 180) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
         #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
         #expect(client.waitForExit(seconds: 100) == 0 && client.output == "401\n", "\(client.output)")
         let seen = try other.get("\(bench.origin.url)/a/y")
@@ -99,7 +99,7 @@ import Testing
         let client = try request(bench)
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
         try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
-        let isReported = poll(seconds: 60) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        let isReported = poll(seconds: 180) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
         #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
         _ = client.waitForExit(seconds: 100)
         try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
@@ -121,7 +121,7 @@ import Testing
         // The lock is free.
         try bench.provider.change(["token": ["t3"]])
         try bench.enroll()
-        let recovered = try poll(seconds: 60) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll(seconds: 180) { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t3", "\(bench.proxy.process.errorOutput)")
     }
 
@@ -143,7 +143,7 @@ import Testing
                 "exec", "--home", bench.user.home, "--", "sh", "-c", script, "sh", "\(bench.origin.url)/a/x",
                 bench.proxy.process.errorPath,
             ], environment: bench.user.environment, capture: bench.user.folder.file("exec"))
-        let isRenewing = poll(seconds: 60) { bench.refreshes.isEmpty ? nil : true }
+        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true, "\(command.errorOutput)")
         let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
         try #require(flock(lock, LOCK_EX) == 0)
@@ -166,7 +166,7 @@ import Testing
                 "-q", "-sS", "-m", "100", "--cacert", bench.proxy.anchor, "-x", bench.proxy.url,
                 "\(bench.origin.url)/a/x",
             ], capture: bench.user.folder.file("client"))
-        let isAsking = poll(seconds: 60) { bench.provider.requests.last == "GET \(path) 0" ? true : nil }
+        let isAsking = poll(seconds: 180) { bench.provider.requests.last == "GET \(path) 0" ? true : nil }
         try #require(isAsking == true, "\(bench.provider.requests)")
         client.stop()
         bench.proxy.process.send(SIGTERM)
