@@ -29,10 +29,10 @@ extension HTTP2Stream {
         sendHeaders(head, changes, framing: framing, kind: endsStream ? .whole : .final, neverIndexed)
     }
 
-    /// Opens the WebSocket that the client asked for, with the fields of the origin's 101 response `head`. What follows
-    /// are its octets, in both directions (RFC 8441 §5).
+    /// Opens the WebSocket that the client asked for, with the fields of the origin's 101 response `head`. Its octets
+    /// follow, in both directions (RFC 8441 §5).
     package func accept(_ head: ResponseHead, _ changes: ResponseChanges) {
-        // A length would be that of the 101 response's content, which there is none of.
+        // Drops a Content-Length: a 101 response has no content.
         sendHeaders(head, changes, framing: .chunked, kind: .final, status: 200)
     }
 

@@ -3,7 +3,7 @@
 import NIOCore
 
 extension ChannelHandlerContext {
-    /// Ends the output of a client's connection, and calls `isOut` on the event loop when all of it has been written.
+    /// Ends the output of a connection, and calls `isOut` on the event loop when all of it has been written.
     /// If `inputEnded`, the connection stays half-open for the caller to close: closing the second half would close the
     /// channel at once and lose unwritten data.
     func endOutput(inputEnded: Bool, isOut: @escaping () -> Void) {

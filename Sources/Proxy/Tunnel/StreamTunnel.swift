@@ -11,7 +11,7 @@ protocol TunnelledStream: AnyObject {
     var isHeldBack: Bool { get }
     func send(_ content: ByteBuffer)
     func flush()
-    /// The origin has taken what it was given, so the client may send as many octets again.
+    /// The origin has taken `byteCount` octets, so the client may send as many again.
     func consumed(_ byteCount: Int)
     func originEnded()
     /// The connection to the origin is broken.
@@ -42,7 +42,7 @@ final class StreamTunnel: ChannelInboundHandler, TimeWatched {
         self.services = services
     }
 
-    /// Begins with what the client has already sent and what the origin has.
+    /// Begins with the octets that both ends have already sent.
     func join(_ origin: UpgradedConnection, sent early: [ByteBuffer], hasEnded: Bool) {
         do { try origin.channel.pipeline.syncOperations.addHandler(self) } catch {
             origin.channel.close(promise: nil)
@@ -80,17 +80,10 @@ final class StreamTunnel: ChannelInboundHandler, TimeWatched {
     func endOutput() {
         guard !endsOutput, let context else { return }
         endsOutput = true
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { _ in
+        context.flush()
+        context.endOutput(inputEnded: inputEnded) {
             self.outputEnded = true
             self.closeIfBothEnded()
-        }
-        context.flush()
-        if inputEnded {
-            // Closing the second half closes the channel at once and drops unsent octets.
-            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
-        } else {
-            context.close(mode: .output, promise: written)
         }
     }
 
@@ -183,7 +176,7 @@ final class StreamTunnel: ChannelInboundHandler, TimeWatched {
         client?.consumed(count)
     }
 
-    /// Reads the origin as long as the client takes what it sends.
+    /// Reads from the origin while the client takes more.
     private func updateReading() {
         let wants = client?.isHeldBack == false
         guard wants != isReading, let context else { return }

@@ -182,17 +182,10 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched, ThrottledReader {
     private func endOutput() {
         guard !endsOutput, let context else { return }
         endsOutput = true
-        let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { _ in
+        context.flush()
+        context.endOutput(inputEnded: inputEnded) {
             self.outputEnded = true
             self.closeIfBothEnded()
-        }
-        context.flush()
-        if inputEnded {
-            // Closing the second half closes the channel at once and drops unsent bytes.
-            context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
-        } else {
-            context.close(mode: .output, promise: written)
         }
     }
 

@@ -8,7 +8,7 @@ import NIOCore
 /// The client's side of one exchange over HTTP/2: a stream of its connection.
 ///
 /// A WebSocket is a stream of its own, too (RFC 8441). Its exchange sees the GET with Upgrade that opens one in
-/// HTTP/1.1, and ends with the origin's 101. What the client sends from then on goes to a ``StreamTunnel``.
+/// HTTP/1.1, and ends with the origin's 101. Later octets of the client go to a ``StreamTunnel``.
 final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     var speaksHTTP2: Bool { true }
 
@@ -37,7 +37,7 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     // The response.
 
     private var queue = HTTP2ContentQueue()
-    /// Whoever sends the content has been told that no more is wanted for now.
+    /// The exchange or the tunnel has been asked to send no more for now.
     private(set) var isHeldBack = false
     /// The client has got another response than the exchange's, which is dropped.
     private var isReplaced = false
