@@ -79,9 +79,12 @@ extension Policy {
             return replacing + [.permitRetry(name: replacing.isEmpty ? nil : name)]
         case .heldBack(let name): return [.permitRetry(name: name)]
         case .rejected: return replacing(request.rule?.credential ?? Remedy.assumedName, request.scheme)
-        case .insufficientScope(let scopes):
+        case .insufficientToken(let stepUp):
             let name = request.rule?.credential ?? Remedy.assumedName
-            return isAccessToken(named: name) ? [.signIn(name: name, scopes: scopes)] : []
+            guard isAccessToken(named: name) else { return [] }
+            return [
+                .signIn(name: name, stepUp: stepUp, site: stepUp.isForOneSite ? request.origin.shortText : nil)
+            ]
         case .noTicket, .wantsTicket: return [.obtainTicket]
         case .notContinued(let scheme): return scheme == "NTLM" && request.scheme == .negotiate ? [.obtainTicket] : []
         }
@@ -114,7 +117,7 @@ extension Policy {
         guard let enrolled = credential(named: name) else { return [storing] }
         // It has expired and cannot be renewed, or the scheme cannot carry it.
         guard let kind = scheme.credentialKind, !scheme.uses(enrolled) else {
-            return [isAccessToken(named: name) ? .signIn(name: name, scopes: nil) : storing]
+            return [isAccessToken(named: name) ? .signIn(name: name, stepUp: nil) : storing]
         }
         return request.rule.map { [.changeLine(.nameCredential(kind), line: $0.location)] } ?? []
     }
@@ -127,7 +130,7 @@ extension Policy {
         case .token:
             [
                 isAccessToken(named: name)
-                    ? .signIn(name: name, scopes: nil) : .setCredential(name: name, .token, replaces: true)
+                    ? .signIn(name: name, stepUp: nil) : .setCredential(name: name, .token, replaces: true)
             ]
         case .principal(let credential):
             if case .password = credential.proof {

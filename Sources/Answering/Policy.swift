@@ -9,6 +9,19 @@ import CountersignSitePolicy
 import Synchronization
 import CountersignTLS
 
+/// The access token of a sign-in that is for one site alone.
+package struct SiteToken: Equatable, Sendable {
+    /// Has the name of the sign-in.
+    package let token: TokenCredential
+    /// In seconds since 1970.
+    package let expires: Int64
+
+    package init(token: TokenCredential, expires: Int64) {
+        self.token = token
+        self.expires = expires
+    }
+}
+
 /// All configuration that decides an exchange, at one point in time. Immutable: a reload creates another policy, and an
 /// exchange keeps the policy with which it started.
 package final class Policy: Sendable {
@@ -28,6 +41,8 @@ package final class Policy: Sendable {
     package let principals: [String: PrincipalCredential]
     /// When the access tokens of sign-ins expire, by their names, in seconds since 1970.
     package let expiryTimes: [String: Int64]
+    /// The access tokens of sign-ins that are for one site alone: the site has required more of them than others do.
+    package let siteTokens: [Origin: [String: SiteToken]]
     /// Why the credentials of these names do not answer although they are enrolled: the device does not comply with the
     /// policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
     package let withheld: [String: Refusal]
@@ -52,8 +67,9 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
-        expiryTimes: [String: Int64] = [:], withheld: [String: Refusal] = [:],
-        withheldIdentities: [String: Refusal] = [:], withheldSessions: Set<SharedSession.Key> = [],
+        expiryTimes: [String: Int64] = [:], siteTokens: [Origin: [String: SiteToken]] = [:],
+        withheld: [String: Refusal] = [:], withheldIdentities: [String: Refusal] = [:],
+        withheldSessions: Set<SharedSession.Key> = [],
         brokerAccounts: [String: BrokerCookies.Account] = [:],
         originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
@@ -62,6 +78,7 @@ package final class Policy: Sendable {
         self.enrolled = enrolled
         self.principals = principals
         self.expiryTimes = expiryTimes
+        self.siteTokens = siteTokens
         self.withheld = withheld
         self.withheldIdentities = withheldIdentities
         self.withheldSessions = withheldSessions
@@ -80,8 +97,9 @@ package final class Policy: Sendable {
     /// The same policy for other `sites`, whose certificates `authority` issues.
     package func intercepting(_ sites: SiteList, with authority: InterceptionAuthority) -> Policy {
         Policy(
-            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes, withheld: withheld,
-            withheldIdentities: withheldIdentities, withheldSessions: withheldSessions,
+            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes,
+            siteTokens: siteTokens, withheld: withheld, withheldIdentities: withheldIdentities,
+            withheldSessions: withheldSessions,
             brokerAccounts: brokerAccounts, originTLS: originTLS, interceptionAuthority: authority,
             trustExceptions: trustExceptions, generation: generation)
     }
@@ -90,7 +108,7 @@ package final class Policy: Sendable {
     /// has it.
     package func mayKeep(_ credential: CredentialReference) -> Bool {
         guard case .vault = credential.source else { return true }
-        return self.credential(named: credential.name)?.reference == credential
+        return self.credential(named: credential.name)?.reference == credential || siteToken(credential) != nil
     }
 
     /// The password, token or principal of that name; also nil if the vault is closed.
@@ -98,6 +116,19 @@ package final class Policy: Sendable {
         guard case .open(let credentials, let tokens, _) = enrolled else { return nil }
         return credentials[name].map { .password($0) } ?? tokens[name].map { .token($0) }
             ?? principals[name].map { .principal($0) }
+    }
+
+    /// The same for requests to `origin`, which may have an access token of its own.
+    package func credential(named name: String, at origin: Origin) -> EnrolledCredential? {
+        guard case .open = enrolled else { return nil }
+        // Most policies have no such token.
+        if siteTokens.isEmpty { return credential(named: name) }
+        return siteTokens[origin]?[name].map { .token($0.token) } ?? credential(named: name)
+    }
+
+    private func siteToken(_ credential: CredentialReference) -> SiteToken? {
+        guard !siteTokens.isEmpty, case .open = enrolled else { return nil }
+        return siteTokens.values.lazy.compactMap { $0[credential.name] }.first { $0.token.reference == credential }
     }
 
     /// Whether there are client identities.
@@ -119,7 +150,8 @@ package final class Policy: Sendable {
     /// Whether a credential has expired, so that it has to be renewed before it is used. `now` is in seconds since
     /// 1970, and called only if there are sign-ins.
     package func hasExpired(_ credential: CredentialReference, now: () -> Int64) -> Bool {
-        guard isAccessToken(credential), let time = expiryTimes[credential.name] else { return false }
+        guard isAccessToken(credential) else { return false }
+        guard let time = siteToken(credential)?.expires ?? expiryTimes[credential.name] else { return false }
         return time <= now()
     }
 
@@ -128,6 +160,7 @@ package final class Policy: Sendable {
         guard case .open(let credentials, let tokens, _) = enrolled else { return [] }
         return Set(credentials.values.map(\.reference)).union(tokens.values.map(\.reference))
             .union(principals.values.map(\.reference))
+            .union(siteTokens.values.flatMap { $0.values.map(\.token.reference) })
     }
 
     // MARK: Trust exceptions
@@ -171,7 +204,7 @@ package final class Policy: Sendable {
         for rule: SiteRule, at origin: Origin, scheme: AuthenticationScheme? = nil
     ) -> CredentialDecision {
         let own = hasCredentialsOfOrigins ? [OriginCredentialName(origin)] : []
-        return decision(for: rule, scheme, own) { _ in false }
+        return decision(for: rule, at: origin, scheme, own) { _ in false }
     }
 
     /// The third check for a challenge of `space`. Returns the first credential that the scheme can use: the one stored
@@ -183,11 +216,11 @@ package final class Policy: Sendable {
         let own =
             hasCredentialsOfOrigins
             ? [OriginCredentialName(space.origin, realm: space.realm), OriginCredentialName(space.origin)] : []
-        return decision(for: rule, space.scheme, own, isRejected: isRejected)
+        return decision(for: rule, at: space.origin, space.scheme, own, isRejected: isRejected)
     }
 
     private func decision(
-        for rule: SiteRule, _ scheme: AuthenticationScheme?, _ own: [OriginCredentialName],
+        for rule: SiteRule, at origin: Origin, _ scheme: AuthenticationScheme?, _ own: [OriginCredentialName],
         isRejected: (CredentialReference) -> Bool
     ) -> CredentialDecision {
         if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
@@ -195,7 +228,7 @@ package final class Policy: Sendable {
         func isUsable(_ credential: EnrolledCredential) -> Bool { schemes.contains { $0.uses(credential) } }
         let stored = own.compactMap { self.credential(named: $0.text) }.filter(isUsable)
         if let own = stored.first(where: { $0.reference.map(isRejected) == false }) { return .useCredential(own) }
-        let named = credential(named: rule.credential)
+        let named = credential(named: rule.credential, at: origin)
         if let named, isUsable(named) { return .useCredential(named) }
         // The breaker refuses it. Without it, a weaker scheme would be answered.
         if let rejected = stored.first { return .useCredential(rejected) }

@@ -3,8 +3,8 @@
 import CountersignAddresses
 import CountersignChallenges
 
-/// Asks a person for the scopes that an access token lacks (`insufficient_scope`, RFC 6750 §3.1), while the client gets
-/// the response that reports the lack.
+/// Asks a person to sign in again for what an access token lacks, while the client gets the response that reports the
+/// lack.
 package struct ScopeAsker: Sendable {
     package struct Lack: Sendable {
         package let origin: Origin
@@ -12,21 +12,21 @@ package struct ScopeAsker: Sendable {
         package let target: String
         /// The access token of a sign-in, which has its name.
         package let token: CredentialReference
-        /// The scopes that the origin requires; empty if it does not name them.
-        package let scopes: [String]
+        /// What the origin requires.
+        package let stepUp: StepUp
         /// The parameter `resource_metadata` of the challenge (RFC 9728 §5.1), as received.
         package let metadata: String?
         /// The sentence for `Proxy-Status`.
         package let reason: String
 
         package init(
-            origin: Origin, target: String, token: CredentialReference, scopes: [String], metadata: String?,
+            origin: Origin, target: String, token: CredentialReference, stepUp: StepUp, metadata: String?,
             reason: String
         ) {
             self.origin = origin
             self.target = target
             self.token = token
-            self.scopes = scopes
+            self.stepUp = stepUp
             self.metadata = metadata
             self.reason = reason
         }

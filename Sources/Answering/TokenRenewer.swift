@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 
 /// Renews the access tokens of sign-ins.
@@ -10,6 +11,8 @@ package struct TokenRenewer: Sendable {
         case expired
         /// The origin has called it invalid (`invalid_token`, RFC 6750 §3.1).
         case invalid
+        /// The origin requires more of it; for that origin alone. Nobody is asked.
+        case lacks(StepUp, Origin)
     }
 
     package enum Outcome: Sendable {

@@ -48,9 +48,9 @@ package struct Refusal: Sendable {
         case heldBack(String?)
         /// The server has not accepted the credential.
         case rejected
-        /// The server requires these scopes, which the access token does not have (RFC 6750 §3.1); none if it does not
-        /// say which.
-        case insufficientScope([String])
+        /// The server requires this of the access token, which does not have it. Everything in it is empty if the
+        /// server does not say which scopes (RFC 6750 §3.1).
+        case insufficientToken(StepUp)
         /// The input for a token is missing: no Kerberos ticket can be had.
         case noTicket
         /// The server refuses NTLM in Negotiate, so that only a Kerberos ticket can answer.
@@ -93,9 +93,9 @@ package struct Refusal: Sendable {
     /// ``text`` without the remedy, if it ends with one; otherwise nil.
     package var bareText: String? { content.bareText }
 
-    /// The scopes that the server requires and the token does not have. Nil if they are not the cause.
-    package var missingScopes: [String]? {
-        if case .insufficientScope(let scopes) = cause { scopes } else { nil }
+    /// What the server requires of the access token. Nil if that is not the cause.
+    package var stepUp: StepUp? {
+        if case .insufficientToken(let stepUp) = cause { stepUp } else { nil }
     }
 
     /// The credential exists, but is not used before the device complies, or at all.
@@ -124,7 +124,7 @@ extension Refusal.Cause {
         case .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
         case .other, .notListed, .notIntercepted, .untrusted, .ownAuthorization, .plaintext, .requiresTLS,
             .notPermitted, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities, .blocked, .rejected,
-            .insufficientScope, .wantsTicket, .notContinued:
+            .insufficientToken, .wantsTicket, .notContinued:
             false
         }
     }

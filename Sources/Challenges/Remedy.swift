@@ -42,9 +42,9 @@ package enum Remedy: Hashable, Sendable {
     case unlockVault
     /// The home is paused.
     case resume
-    /// Sign in again, and ask for these scopes; none if the server does not say which. Nil if the scopes are not at
-    /// fault.
-    case signIn(name: String, scopes: [String]?)
+    /// Sign in again. `stepUp`: and ask for this, which may be scopes that the server does not name; nil if the token
+    /// does not lack anything. `site`: for that site alone, such as `https://api.example`.
+    case signIn(name: String, stepUp: StepUp?, site: String? = nil)
     /// Make the device comply with the policy of the sign-in of that name.
     case remediate(name: String)
     case completeWipe(name: String)
@@ -78,9 +78,9 @@ extension Remedy {
         case .permitRetry(let name): "countersign credential retry\(name.map { " \(Self.word($0))" } ?? "")"
         case .unlockVault: "countersign vault unlock"
         case .resume: "countersign resume"
-        case .signIn(let name, let scopes):
-            "countersign enroll \(Self.word(name))"
-                + (scopes.map { $0.isEmpty ? ["SCOPE"] : $0 } ?? []).map { " --scope \(Self.word($0))" }.joined()
+        case .signIn(let name, let stepUp, let site):
+            "countersign enroll \(Self.word(name))" + (stepUp.map(Self.options) ?? "")
+                + (site.map { " --site \(Self.word($0))" } ?? "")
         case .remediate(let name): "countersign compliance remediate \(Self.word(name))"
         case .completeWipe(let name): "countersign wipe \(Self.word(name))"
         case .importIdentity(let name, let replaces):
@@ -106,7 +106,7 @@ extension Remedy {
         case .setCredential(_, let contents, let replaces):
             command + (replaces ? Self.condition(contents) : "")
         case .permitRetry: "\(command) permits an attempt"
-        case .signIn(_, let scopes): scopes == nil ? "\(command) signs you in again" : "\(command) asks for it"
+        case .signIn(_, let stepUp, _): stepUp == nil ? "\(command) signs you in again" : "\(command) asks for it"
         case .remediate: command
         case .completeWipe: "\(command) completes that"
         case .importIdentity(_, let replaces): "\(command) \(replaces ? "replaces it" : "adds one")"
@@ -141,6 +141,16 @@ extension Remedy {
         case .token: " with a valid token"
         case .keys: " with the right keys"
         }
+    }
+
+    private static func options(_ stepUp: StepUp) -> String {
+        var options = stepUp.scopes.map { " --scope \(word($0))" }
+        if let claims = stepUp.claims { options.append(" --claims \(Base64URL.encode(Array(claims.utf8)))") }
+        if !stepUp.acrValues.isEmpty {
+            options.append(" --acr-values \(word(stepUp.acrValues.joined(separator: " ")))")
+        }
+        if let maxAge = stepUp.maxAge { options.append(" --max-age \(maxAge)") }
+        return options.isEmpty ? " --scope SCOPE" : options.joined()
     }
 
     private static func flag(_ contents: Contents) -> String {

@@ -96,7 +96,7 @@ package struct AuthorizationRequest: Sendable, Equatable {
         parameters.append("prompt", ifPresent: wanted.prompt)
         parameters.append("claims", ifPresent: wanted.claims?.serialized)
         parameters.append("client_info", ifPresent: wanted.clientInfo(besides: wanted.parameters))
-        for parameter in wanted.parameters { parameters.append(parameter.name, parameter.value) }
+        for parameter in wanted.authorizationParameters { parameters.append(parameter.name, parameter.value) }
         return parameters
     }
 }

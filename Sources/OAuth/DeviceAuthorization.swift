@@ -30,7 +30,7 @@ package struct DeviceAuthorization: Sendable, Equatable {
         for resource in wanted.resources { parameters.append("resource", resource) }
         parameters.append("login_hint", ifPresent: wanted.loginHint)
         parameters.append("claims", ifPresent: wanted.claims?.serialized)
-        for parameter in wanted.parameters { parameters.append(parameter.name, parameter.value) }
+        for parameter in wanted.authorizationParameters { parameters.append(parameter.name, parameter.value) }
         return wanted.client.request(.deviceAuthorization, endpoint, parameters)
     }
 

@@ -32,6 +32,10 @@ package struct IDToken: Sendable, Equatable {
         package var now: Int64
         /// How far the clocks may differ, in seconds.
         package var clockSkew: Int64
+        /// The classes of authentication, one of which is required (§2, `acr`); empty for any.
+        package var acrValues: [String] = []
+        /// How long ago the person may have signed in, in seconds (§2, `auth_time`); nil for any time.
+        package var maxAge: Int64?
         /// Whether a token that is not valid now is refused. If not, see ``IDToken/isCurrent(now:clockSkew:)``.
         package var checksTimes = true
 
@@ -73,6 +77,7 @@ package struct IDToken: Sendable, Equatable {
         if let hash = members.accessTokenHash, let accessToken = expected.accessToken {
             try Self.check(hash, of: accessToken, token.algorithm)
         }
+        try members.checkAuthentication(expected)
         if let subject = expected.subject, !subject.isExactly(members.subject) {
             throw OAuthError(
                 .accountChanged, .provider, "the provider has returned the tokens of another account",
@@ -116,6 +121,8 @@ private struct Members {
     let nonce: String?
     let accessTokenHash: String?
     let accountName: String
+    let authenticationClass: String?
+    let authenticatedAt: Int64?
 
     init(_ claims: JSONValue) throws(JSONError) {
         var reader = try JSONReader(claims, "the claims", .lenient)
@@ -135,6 +142,9 @@ private struct Members {
         notBefore = reader.valueIfPresent("nbf") == nil ? nil : try Self.time("nbf", &reader)
         nonce = try reader.stringIfPresent("nonce")
         accessTokenHash = try reader.stringIfPresent("at_hash")
+        authenticationClass = claims.text("acr")
+        // Only what a request requires has to be readable.
+        authenticatedAt = try? Self.time("auth_time", &reader)
         let names = ["preferred_username", "email", "upn", "name"].compactMap { name -> String? in
             if case .string(let text)? = claims[name]?.content, !text.isEmpty { text } else { nil }
         }
@@ -160,6 +170,30 @@ private struct Members {
         guard audiences.containsExactly(client) else { throw SignedToken.invalid("it is for another client") }
         guard authorizedParty?.isExactly(client) ?? (audiences.count == 1) else {
             throw SignedToken.invalid("it was issued to another client")
+        }
+    }
+
+    /// Items 12 and 13. A provider that ignores what was required is noticed before its token is used (RFC 9470 §5).
+    func checkAuthentication(_ expected: IDToken.Expectation) throws(OAuthError) {
+        if !expected.acrValues.isEmpty {
+            let wanted = expected.acrValues.joined(separator: " or ")
+            guard let authenticationClass, expected.acrValues.containsExactly(authenticationClass) else {
+                let given = authenticationClass.map { "at the level \(PrintableText.longer($0))" } ?? "at no level"
+                throw OAuthError(
+                    .insufficientAuthentication, .provider,
+                    "the provider says that you have signed in \(given), and \(wanted) was required",
+                    hint:
+                        "sign in with the method that the site requires, such as a second factor; if the provider did "
+                        + "not ask for it, tell those who run it")
+            }
+        }
+        guard let maxAge = expected.maxAge else { return }
+        guard let authenticatedAt, authenticatedAt + maxAge + expected.clockSkew >= expected.now else {
+            let given = authenticatedAt.map { "\(max(0, expected.now - $0)) seconds ago" } ?? "at an unknown time"
+            throw OAuthError(
+                .insufficientAuthentication, .provider,
+                "the provider says that you have signed in \(given), and at most \(maxAge) seconds were required",
+                hint: "sign in anew when the page asks for it")
         }
     }
 

@@ -47,6 +47,8 @@ package struct OAuthError: CodedError {
         case connectionFailed
         /// The ID token is forged, expired, for another client, or malformed (OpenID Connect Core §3.1.3.7).
         case invalidIDToken
+        /// The person has not signed in as strongly or as recently as was required (RFC 9470).
+        case insufficientAuthentication
         /// A refresh has returned an ID token of another person (OpenID Connect Core §12.2).
         case accountChanged
     }

@@ -302,9 +302,10 @@ package struct SignIn: Sendable {
         guard let metadata, let text = response.idToken else {
             throw .malformed("the response of the token endpoint", "there is no ID token")
         }
-        let expected = IDToken.Expectation(
+        var expected = IDToken.Expectation(
             issuer: metadata.issuer, clientIdentifier: wanted.client.identifier, nonce: nonce,
             accessToken: response.accessToken, now: now, clockSkew: clockSkew)
+        (expected.acrValues, expected.maxAge) = (wanted.acrValues, wanted.maxAge)
         return try verify(try IDTokenCheck(text, expected, algorithms: algorithms, metadata), tokens, failures: 0)
     }
 

@@ -17,6 +17,11 @@ package struct SignInRequest: Sendable, Equatable {
     /// A JSON object (OpenID Connect Core §5.5).
     package var claims: JSONValue?
     package var loginHint: String?
+    /// Authentication context class references, by preference (RFC 9470 §4). The ID token must name one of them, if
+    /// there are any.
+    package var acrValues: [String] = []
+    /// How long ago the person may have signed in, in seconds (OpenID Connect Core §3.1.2.1). The ID token must say so.
+    package var maxAge: Int64?
     /// OpenID Connect Core §3.1.2.1: `login`, `consent`, `select_account`.
     package var prompt: String?
     /// Ask for the response in a POST (OAuth 2.0 Form Post Response Mode §2).
@@ -66,6 +71,29 @@ package struct SignInRequest: Sendable, Equatable {
         return request
     }
 
+    /// With a sign-in of one of these classes, at most so many seconds ago.
+    package func requiring(acrValues: [String], maxAge: Int64?) throws(OAuthError) -> SignInRequest {
+        var request = self
+        guard asksForIDToken || acrValues.isEmpty && maxAge == nil else {
+            throw OAuthError(
+                .configuration, .profile,
+                "the profile does not ask for the scope openid, so that nobody can tell how you have signed in",
+                hint: "ask the organisation for a profile with this scope")
+        }
+        request.acrValues = acrValues
+        request.maxAge = maxAge
+        try request.check()
+        return request
+    }
+
+    /// The parameters of the request for authorization that say how the person signs in, and the profile's own.
+    var authorizationParameters: [Parameter] {
+        var required: [Parameter] = []
+        if !acrValues.isEmpty { required.append(Parameter("acr_values", acrValues.joined(separator: " "))) }
+        if let maxAge { required.append(Parameter("max_age", "\(maxAge)")) }
+        return required + parameters.filter { own in !required.contains { $0.name == own.name } }
+    }
+
     /// `client_info=1`, if the request asks for it and `own` does not have it.
     func clientInfo(besides own: [Parameter]) -> String? {
         asksForClientInfo && !own.contains { $0.name == "client_info" } ? "1" : nil
@@ -90,9 +118,16 @@ extension SignInRequest {
         try Self.check(clientIdentifier: client.identifier)
         for scope in scopes { try Self.check(scope: scope) }
         for resource in resources { try Self.check(resource: resource) }
+        if maxAge ?? 0 < 0 || !acrValues.allSatisfy(Self.isClass) {
+            throw .profile("the required kind of sign-in has a character that OAuth does not permit")
+        }
         try Self.check(parameters)
         try Self.check(tokenParameters)
         if let claims, claims.kind != "an object" { throw .profile("the claims must be an object") }
+    }
+
+    private static func isClass(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
     /// RFC 6749 §2.2. Throws `configuration`, as the other checks do.

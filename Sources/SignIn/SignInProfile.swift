@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignChallenges
 import CountersignDeviceManagement
 import CountersignJSON
 import CountersignOAuth
@@ -205,6 +206,29 @@ package struct SignInProfile: Sendable {
         }
         var profile = self
         profile.request = try request.adding(scopes: scopes)
+        return profile
+    }
+
+    /// The same profile, with what a site requires. Throws `configuration` for what cannot be sent, or the identity
+    /// broker would not ask for.
+    package func adding(_ stepUp: StepUp) throws(OAuthError) -> SignInProfile {
+        guard stepUp.isForOneSite else { return try adding(scopes: stepUp.scopes) }
+        guard !usesBroker else {
+            throw OAuthError(
+                .configuration, .profile,
+                "the identity broker issues the tokens, and cannot be asked for more than the profile says",
+                hint: "ask the organisation for a profile with the claims that the site requires")
+        }
+        var profile = try adding(scopes: stepUp.scopes)
+        if let claims = stepUp.claims { profile.request = profile.request.adding(challenge: claims) }
+        profile.request = try profile.request.requiring(acrValues: stepUp.acrValues, maxAge: stepUp.maxAge)
+        return profile
+    }
+
+    /// The same profile, whose access token is for these APIs.
+    package func asking(for resources: [String]) -> SignInProfile {
+        var profile = self
+        profile.request.resources = resources
         return profile
     }
 

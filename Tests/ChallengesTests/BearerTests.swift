@@ -199,6 +199,55 @@ import Testing
         #expect(BearerError(challenge) == .insufficientScope(named))
     }
 
+    private static let claims = #"{"access_token":{"acrs":{"essential":true,"value":"c1"}}}"#
+
+    /// The first is what Microsoft's services send, the second what they send for a revoked session.
+    @Test(arguments: [
+        (
+            "Bearer realm=\"\", authorization_uri=\"https://login.example/authorize\", error=\"insufficient_claims\", "
+                + "claims=\"eyJhY2Nlc3NfdG9rZW4iOnsiYWNycyI6eyJlc3NlbnRpYWwiOnRydWUsInZhbHVlIjoiYzEifX19\"",
+            StepUp(claims: claims)
+        ),
+        (
+            "Bearer error=\"invalid_token\", error_description=\"User session has been revoked\", "
+                + "claims=\"eyJhY2Nlc3NfdG9rZW4iOnsibmJmIjp7ImVzc2VudGlhbCI6dHJ1ZSwgInZhbHVlIjoiMTYwMzc0MjgwMCJ9fX0=\"",
+            StepUp(claims: #"{"access_token":{"nbf":{"essential":true,"value":"1603742800"}}}"#)
+        ),
+        (
+            #"Bearer error="insufficient_claims", claims="{\"access_token\":{\"acrs\":{\"essential\":true,\"value\":\"c1\"}}}""#,
+            StepUp(claims: claims)
+        ),
+        (
+            "Bearer error=\"insufficient_user_authentication\", acr_values=\"phr phrh\", max_age=\"5\", scope=\"pay\"",
+            StepUp(scopes: ["pay"], acrValues: ["phr", "phrh"], maxAge: 5)
+        ),
+        ("Bearer error=insufficient_user_authentication, max_age=0", StepUp(maxAge: 0)),
+    ])
+    func aStepUpIsReadFromItsChallenge(field: String, expected: StepUp) throws {
+        let challenge = try #require(try ChallengeParser.parse(fields: [field]).first)
+        #expect(BearerError(challenge) == .stepUp(expected))
+    }
+
+    /// What cannot be asked for is not: the challenge goes back to the client.
+    @Test(arguments: [
+        ("error=insufficient_claims", BearerError.other("insufficient_claims")),
+        ("error=insufficient_claims, claims=\"ey==\"", .other("insufficient_claims")),
+        ("error=insufficient_claims, claims=\"W10=\"", .other("insufficient_claims")),
+        ("error=insufficient_claims, claims=\"\(String(repeating: "a", count: 6000))\"", .other("insufficient_claims")),
+        ("error=invalid_token, claims=\"nonsense\"", .invalidToken),
+        ("error=insufficient_user_authentication", .other("insufficient_user_authentication")),
+        ("error=insufficient_user_authentication, max_age=\"-1\"", .other("insufficient_user_authentication")),
+        (
+            "error=insufficient_user_authentication, acr_values=\"a\\\"b\"",
+            .other("insufficient_user_authentication")
+        ),
+        ("acr_values=phr, error=insufficient_scope, scope=a", .insufficientScope("a")),
+    ])
+    func aStepUpThatCannotBeAskedForIsNone(parameters: String, expected: BearerError) throws {
+        let challenge = try #require(try ChallengeParser.parse(fields: ["Bearer \(parameters)"]).first)
+        #expect(BearerError(challenge) == expected)
+    }
+
     @Test func withoutATokenTheNextSchemeIsAsked() {
         let fields: ExchangeMachine.Event = .responseReceived(
             status: 401, challengeFields: ["Bearer realm=\"r\"", "Basic realm=\"Wiki\""])

@@ -81,8 +81,12 @@ import Testing
         .setCredential(name: "api", .token, replaces: true),
         .setCredential(name: "batch", .principal("batch@CORP.EXAMPLE"), replaces: true),
         .setCredential(name: "batch", .keys(principal: "batch@CORP.EXAMPLE"), replaces: true),
-        .permitRetry(name: "corp"), .permitRetry(name: nil), .unlockVault, .resume, .signIn(name: "work", scopes: nil),
-        .signIn(name: "work", scopes: []), .signIn(name: "work", scopes: ["https://api.example/read", "a'b"]),
+        .permitRetry(name: "corp"), .permitRetry(name: nil), .unlockVault, .resume, .signIn(name: "work", stepUp: nil),
+        .signIn(name: "work", stepUp: StepUp()),
+        .signIn(name: "work", stepUp: StepUp(scopes: ["https://api.example/read", "a'b"])),
+        .signIn(
+            name: "work", stepUp: StepUp(claims: #"{"a":1}"#, acrValues: ["urn:a", "b'c"], maxAge: 0),
+            site: "https://api.example"),
         .remediate(name: "work"), .completeWipe(name: "work"), .importIdentity(name: nil, replaces: false),
         .importIdentity(name: "laptop", replaces: true), .renewIdentity(name: "laptop"),
         .inspectIdentity(name: "laptop"), .listIdentities, .addTrustAnchor,
@@ -134,7 +138,7 @@ import Testing
     }
 
     @Test func aServersTextEndsNoCommand() {
-        let remedy = Remedy.signIn(name: "work", scopes: ["a`; rm -rf ~; `"])
+        let remedy = Remedy.signIn(name: "work", stepUp: StepUp(scopes: ["a`; rm -rf ~; `"]))
         #expect(remedy.sentence == "`countersign enroll work --scope 'a?; rm -rf ~; ?'` asks for it")
     }
 

@@ -232,7 +232,8 @@ import Testing
     private static func lack(_ scopes: String..., of name: String = "work") -> ScopeQuestions.Lack {
         let token = TokenCredential(name: name, token: Secret(utf8: "token"), source: .program).reference
         return ScopeQuestions.Lack(
-            token: token, scopes: scopes, reason: "the token's scope is insufficient", target: "/", metadata: nil)
+            token: token, stepUp: StepUp(scopes: scopes), reason: "the token's scope is insufficient", target: "/",
+            metadata: nil)
     }
 
     /// A server that requires other scopes each time has the delegate called once.

@@ -2,6 +2,7 @@
 
 import CountersignTestOrigin
 import CountersignAddresses
+import CountersignChallenges
 import Testing
 
 @testable import Countersign
@@ -11,7 +12,7 @@ import Testing
         _ scopes: String..., at host: String = "wiki.corp.example", of name: String = "work"
     ) -> ScopeLimits.Wish {
         ScopeLimits.Wish(
-            name: name, origin: Origin(scheme: .https, host: host, port: 443), scopes: Set(scopes))
+            name: name, origin: Origin(scheme: .https, host: host, port: 443), stepUp: StepUp(scopes: scopes))
     }
 
     /// The pages that these wishes open, one after the other, each a pause after the one before.

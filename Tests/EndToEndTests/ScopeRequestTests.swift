@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignTestOrigin
 import CountersignVault
 import Foundation
@@ -217,13 +218,16 @@ import Testing
         #expect(bench.provider.requests.allSatisfy { !$0.contains("/revoke") }, "\(bench.provider.requests)")
     }
 
-    /// A renewal asks for tokens of the profile's resources.
-    @Test func theTokenIsForTheProfilesResourcesOnly() throws {
+    /// The metadata names a resource that is none of the profile's (RFC 8707): the token is for this site alone.
+    @Test func theTokenIsForTheResourceOfTheMetadata() throws {
         let resource = "https://api.corp.example/"
         let bench = try Bench(origin: ["metadata": true, "issuer": "own"], profile: ["resources": [resource]])
         #expect(try bench.get().status == 403)
         #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
-        #expect(bench.asked("resource") == [resource])
+        #expect(bench.asked("resource") == [bench.origin.url])
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
+        #expect(vault.contents.tokens["work"]?.token == Secret(utf8: "t1"))
+        #expect(vault.contents.signIns["work"]?.siteTokens.map(\.resource) == [bench.origin.url])
     }
 
     /// Another process is about to change the sign-in when the tokens arrive.

@@ -59,6 +59,32 @@ import Testing
         #expect(error { _ = try IDToken(token("77QmUPtjPfzWtF2AnpK9RQ"), expected) }?.code == .invalidIDToken)
     }
 
+    /// RFC 9470 §5: what was required is checked before the token is used.
+    @Test(arguments: [
+        (["acr": #""phr""#], true), (["acr": #""phrh""#], true), (["acr": #""PHR""#], false), (["acr": "7"], false),
+        ([:], false),
+    ])
+    func theClassOfAuthenticationIsTheRequiredOne(more: [String: String], isAccepted: Bool) throws {
+        var expected = expectation
+        expected.acrValues = ["phr", "phrh"]
+        let token = try SignedToken(parsing: Secret(utf8: try SigningKey.shared.get().token(claims(more))))
+        let found = error { _ = try IDToken(token, expected) }
+        #expect(found?.code == (isAccepted ? nil : .insufficientAuthentication), "\(more)")
+    }
+
+    /// The test's clock is at 1900000000, and the clocks may differ by 120 s.
+    @Test(arguments: [
+        ("1899999820", true), ("1899999819", false), ("1900000000", true), (nil, false), (#""now""#, false),
+    ])
+    func theSignInIsAsRecentAsRequired(time: String?, isAccepted: Bool) throws {
+        var expected = expectation
+        expected.maxAge = 60
+        let token = try SignedToken(
+            parsing: Secret(utf8: try SigningKey.shared.get().token(claims(["auth_time": time]))))
+        let found = error { _ = try IDToken(token, expected) }
+        #expect(found?.code == (isAccepted ? nil : .insufficientAuthentication), "\(time ?? "none")")
+    }
+
     @Test func anotherSubjectAfterARefreshIsAnotherAccount() throws {
         var expected = expectation
         expected.nonce = nil

@@ -91,7 +91,7 @@ struct RemedyTests {
                 .changeLine(.nameCredential(.password), line: "t.sites:3")
             ]),
         Row(parent, .basic, .noCredential, [.setCredential(name: "corp", .password(user: nil), replaces: false)]),
-        Row("https://api.corp.example", .bearer, .noCredential, [.signIn(name: "work", scopes: nil)]),
+        Row("https://api.corp.example", .bearer, .noCredential, [.signIn(name: "work", stepUp: nil)]),
         Row(git, .certificate, .noIdentity(named: nil), [.importIdentity(name: nil, replaces: false)]),
         Row(git, .certificate, .noIdentity(named: "laptop"), [.importIdentity(name: "laptop", replaces: false)]),
         Row(
@@ -122,13 +122,13 @@ struct RemedyTests {
                 .setCredential(name: "corp", .password(user: "ACME\\jdoe"), replaces: true)
             ]),
         Row("https://old.corp.example", .bearer, .rejected, [.setCredential(name: "api", .token, replaces: true)]),
-        Row("https://api.corp.example", .bearer, .rejected, [.signIn(name: "work", scopes: nil)]),
+        Row("https://api.corp.example", .bearer, .rejected, [.signIn(name: "work", stepUp: nil)]),
         Row(
-            "https://api.corp.example", .bearer, .insufficientScope(["read"]),
+            "https://api.corp.example", .bearer, .insufficientToken(StepUp(scopes: ["read"])),
             [
-                .signIn(name: "work", scopes: ["read"])
+                .signIn(name: "work", stepUp: StepUp(scopes: ["read"]))
             ]),
-        Row(git, .bearer, .insufficientScope(["read"]), []),
+        Row(git, .bearer, .insufficientToken(StepUp(scopes: ["read"])), []),
         Row(git, .negotiate, .noTicket, [.obtainTicket]),
         Row(git, .negotiate, .wantsTicket, [.obtainTicket]),
         Row(git, .negotiate, .notContinued("NTLM"), [.obtainTicket]),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import Testing
 
@@ -29,6 +30,46 @@ import Testing
         record.renewed = 1_800_000_060
         record.formerSites = ["c.example"]
         return record
+    }
+
+    private static func siteToken(_ host: String, _ token: String = "canary-site") -> SiteTokenRecord {
+        SiteTokenRecord(
+            host: host, port: 8443,
+            stepUp: StepUp(scopes: ["pay"], claims: #"{"a":null}"#, acrValues: ["phr", "phrh"], maxAge: 0),
+            resource: "https://\(host)/", access: Secret(utf8: token), expires: 1_800_000_900,
+            obtained: 1_800_000_300)
+    }
+
+    @Test func tokensForOneSiteAreReadAsWritten() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        try contents.setSiteToken(Self.siteToken("pay.example"), of: "work")
+        try contents.setSiteToken(Self.siteToken("::1", "canary-other"), of: "work")
+        let read = try VaultRecords.decode(try VaultRecords.encode(contents))
+        #expect(read == contents)
+        #expect(read.signIns["work"]?.siteTokens.map(\.host) == ["pay.example", "::1"])
+        // One of the same site takes its place.
+        try contents.setSiteToken(Self.siteToken("pay.example", "canary-newer"), of: "work")
+        let tokens = try #require(contents.signIns["work"]?.siteTokens)
+        #expect(tokens.map(\.host) == ["::1", "pay.example"])
+        #expect(tokens[0].generation < tokens[1].generation)
+        try contents.removeSiteToken(tokens[0], of: "work")
+        #expect(contents.signIns["work"]?.siteTokens == [tokens[1]])
+    }
+
+    /// The one that was stored first makes room.
+    @Test func aSignInHasAFewTokensForOneSite() throws {
+        var contents = VaultContents()
+        try contents.setSignIn(Self.whole(), accessToken: Self.access)
+        for number in 0...VaultLimits.siteTokens {
+            try contents.setSiteToken(Self.siteToken("host\(number).example"), of: "work")
+        }
+        let hosts = try #require(contents.signIns["work"]?.siteTokens.map(\.host))
+        #expect(hosts.count == VaultLimits.siteTokens && hosts.first == "host1.example")
+        #expect(throws: VaultError.self) { try contents.setSiteToken(Self.siteToken("a.example"), of: "nobody") }
+        #expect(throws: VaultError.self) {
+            try contents.setSiteToken(Self.siteToken("a.example", "two words"), of: "work")
+        }
     }
 
     private static func stored() -> SignInRecord {

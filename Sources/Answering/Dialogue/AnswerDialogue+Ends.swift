@@ -182,19 +182,20 @@ extension AnswerDialogue {
         return offers.first?.challenge ?? machine.challenges.first ?? Challenge(scheme: "unknown")
     }
 
-    /// The sentence for `refusal`, with the remedy if the server requires a scope that the access token of a sign-in
+    /// The sentence for `refusal`, with the remedy if the server requires something that the access token of a sign-in
     /// does not have: a question to the person, or a command. `fields` are the challenge fields of the response.
     package func sentence(
         for refusal: Refusal?, at origin: Origin, _ fields: @autoclosure () -> [String],
         for request: some AnsweredRequest
     ) -> String? {
-        guard let refusal, let scopes = refusal.missingScopes, let name = request.rule?.credential,
-            let token = request.policy.credential(named: name)?.reference, request.policy.isAccessToken(token)
+        guard let refusal, let stepUp = refusal.stepUp, let name = request.rule?.credential,
+            let token = request.policy.credential(named: name, at: origin)?.reference,
+            request.policy.isAccessToken(token)
         else { return refusal?.text }
         let reason = refusal.text
         if let asker = request.answerServices.scopeAsker {
             let lack = ScopeAsker.Lack(
-                origin: origin, target: request.target, token: token, scopes: scopes,
+                origin: origin, target: request.target, token: token, stepUp: stepUp,
                 metadata: BearerError.resourceMetadata(in: fields()), reason: reason)
             if let text = asker.ask(lack) { return "\(reason); \(text)" }
         }

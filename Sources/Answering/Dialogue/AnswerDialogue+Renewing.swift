@@ -51,8 +51,14 @@ extension AnswerDialogue {
     }
 
     /// Renews a token that the server has called invalid, if the request can be repeated with another one. The breaker
-    /// does not count it then: it has expired early, or was revoked.
+    /// does not count it then: it has expired early, or was revoked. Also one that lacks claims: providers issue a
+    /// token with other claims without a question to the person, if nothing else is in the way.
     mutating func renews(after outcome: ExchangeMachine.Outcome, _ request: some AnsweredRequest) -> Action? {
+        if case .handedBack(let checks) = outcome, case .no(let refusal) = checks.credential,
+            let stepUp = refusal.stepUp, stepUp.claims != nil
+        {
+            return stepsUp(stepUp, after: outcome, request)
+        }
         guard case .rejected(let space, let credential, let checks) = outcome, machine.hasInvalidCredential,
             held?.hasRenewedToken != true, request.mayBegin, request.policy.isAccessToken(credential)
         else { return nil }
@@ -70,6 +76,28 @@ extension AnswerDialogue {
         var rejection = rejection
         if case .unavailable(let reason) = outcome { rejection.checks.credential = .no(Refusal(.noCredential, reason)) }
         return finish(rejection.outcome, for: request)
+    }
+
+    private mutating func stepsUp(
+        _ stepUp: StepUp, after outcome: ExchangeMachine.Outcome, _ request: some AnsweredRequest
+    ) -> Action? {
+        let origin = machine.context.origin
+        guard held?.hasRenewedToken != true, request.mayBegin, let name = request.rule?.credential,
+            let token = request.policy.credential(named: name, at: origin)?.reference,
+            request.policy.isAccessToken(token)
+        else { return nil }
+        return renews(token, .lacks(stepUp, origin), for: .tokenLacking(outcome), request)
+    }
+
+    mutating func renewed(
+        _ renewal: TokenRenewer.Outcome, lackingAfter outcome: ExchangeMachine.Outcome,
+        for request: some AnsweredRequest
+    ) -> Action {
+        if case .renewed(let token) = renewal {
+            uses(token, for: request)
+            if request.mayBegin { return beginAnew(for: request) }
+        }
+        return finish(outcome, for: request)
     }
 
     private mutating func uses(_ token: TokenCredential, for request: some AnsweredRequest) {

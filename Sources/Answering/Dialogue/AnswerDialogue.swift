@@ -160,12 +160,14 @@ package struct AnswerDialogue {
             return renewed(outcome, before: challenge, refusedFor: refusal, for: request)
         case (.tokenAfter(let rejection), .renewed(let outcome)):
             return renewed(outcome, after: rejection, for: request)
+        case (.tokenLacking(let outcome), .renewed(let renewal)):
+            return renewed(renewal, lackingAfter: outcome, for: request)
         case (.passwordBefore(let challenge, let refusal), .supplied(let password)):
             return supplied(password, before: challenge, refusedFor: refusal, for: request)
         case (.passwordAfter(let outcome), .supplied(let password)):
             return supplied(password, after: outcome, for: request)
-        case (.decision, _), (.token, _), (.tokenBefore, _), (.tokenAfter, _), (.passwordBefore, _),
-            (.passwordAfter, _):
+        case (.decision, _), (.token, _), (.tokenBefore, _), (.tokenAfter, _), (.tokenLacking, _),
+            (.passwordBefore, _), (.passwordAfter, _):
             // Not reached by any message of a server: ``wait(_:for:outcome:work:)`` makes each `Later` together with
             // its purpose, its work ends with a result for that purpose, and the number has shown that the two belong
             // together.
@@ -250,6 +252,8 @@ package final class HeldAnswer {
         case tokenBefore(CredentialRequest, Refusal?)
         /// A new access token, after the server has rejected the present one.
         case tokenAfter(AnswerDialogue.Rejection)
+        /// An access token with what the server requires, after it has handed back the challenge with this outcome.
+        case tokenLacking(ExchangeMachine.Outcome)
         /// A password in place of the one that the breaker refuses.
         case passwordBefore(CredentialRequest, Refusal)
         /// A password in place of the one that the server has rejected with this outcome.

@@ -7,7 +7,7 @@ package final class AnswerServices: Sendable {
     package let breaker: BreakerBoard
     /// Nil if no access tokens are renewed.
     package let renewer: TokenRenewer?
-    /// Nil if missing scopes are not requested.
+    /// Nil if nobody is asked for what a token lacks.
     package let scopeAsker: ScopeAsker?
     package let observer: ChallengeObserver?
     /// Seconds since 1970.

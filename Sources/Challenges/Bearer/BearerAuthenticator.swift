@@ -40,14 +40,14 @@ package final class BearerAuthenticator: Authenticator {
     }
 
     /// Only a challenge without an error, or with the error `invalid_token`, rejects the token itself (§3.1). Other
-    /// codes require something else, such as other claims or a stronger sign-in (RFC 9470), and do not count against
-    /// the token.
+    /// codes require something else, such as a ``StepUp``, and do not count against the token.
     package func verdict(on repeated: RepeatedChallenge) -> ChallengeVerdict {
         let challenges = repeated.challenges.filter { $0.isOf(schemeName) }
         let challenge = challenges.first { $0.realm == repeated.answered.realm } ?? challenges.first
         switch challenge.flatMap(BearerError.init) {
         case .invalidToken: return .invalid
         case .insufficientScope(let scope): return .insufficient(BearerError.refusal(lacking: scope, repeated.source))
+        case .stepUp(let stepUp): return .insufficient(BearerError.refusal(lacking: stepUp, repeated.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(repeated.source))
         case .other(let code): return .handBack(Self.says(code, repeated.source))
         case nil: return .rejected
@@ -62,6 +62,7 @@ package final class BearerAuthenticator: Authenticator {
         switch challenges.lazy.filter({ $0.isOf(self.schemeName) }).compactMap(BearerError.init).first {
         case .invalidToken: return .invalid
         case .insufficientScope(let scope): return .insufficient(BearerError.refusal(lacking: scope, response.source))
+        case .stepUp(let stepUp): return .insufficient(BearerError.refusal(lacking: stepUp, response.source))
         case .invalidRequest: return .handBack(Self.invalidRequest(response.source))
         case .other(let code): return .handBack(Self.says(code, response.source))
         case nil: return .accepted

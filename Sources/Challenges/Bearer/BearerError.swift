@@ -8,6 +8,10 @@ package enum BearerError: Equatable, Sendable {
     case invalidToken
     /// `insufficient_scope`, with the scope that is needed, if the server names one.
     case insufficientScope(String?)
+    /// The token is valid, and the server requires more of it than scopes: `insufficient_claims`,
+    /// `insufficient_user_authentication` (RFC 9470 §3), or `invalid_token` with `claims`, as Microsoft's services
+    /// report a revoked session.
+    case stepUp(StepUp)
     /// Another error code, as it may be shown.
     case other(String)
 
@@ -19,9 +23,15 @@ package enum BearerError: Equatable, Sendable {
 
     /// Nil if the challenge has no error.
     package init?(_ challenge: Challenge) {
-        switch challenge.parameter("error") {
+        let error = challenge.parameter("error")
+        switch error {
+        case "insufficient_claims", "insufficient_user_authentication", "invalid_token":
+            if let stepUp = Self.stepUp(challenge) {
+                self = .stepUp(stepUp)
+            } else {
+                self = error.flatMap { $0 == "invalid_token" ? nil : .other($0) } ?? .invalidToken
+            }
         case "invalid_request": self = .invalidRequest
-        case "invalid_token": self = .invalidToken
         case "insufficient_scope": self = .insufficientScope(Self.scope(of: challenge))
         case nil: return nil
         case .some(let code): self = .other(Self.shown(code))
@@ -40,9 +50,30 @@ package enum BearerError: Equatable, Sendable {
     static func refusal(lacking scope: String?, _ source: ChallengeSource) -> Refusal {
         let isWhole = scope?.hasSuffix("…") == false
         return Refusal(
-            .insufficientScope(isWhole ? scope?.split(separator: " ").map(String.init) ?? [] : []),
+            .insufficientToken(StepUp(scopes: isWhole ? Self.scopes(scope) : [])),
             "the token's scope is insufficient" + (scope.map { ": the \(source.name) requires \"\($0)\"" } ?? ""))
     }
+
+    static func refusal(lacking stepUp: StepUp, _ source: ChallengeSource) -> Refusal {
+        Refusal(.insufficientToken(stepUp), "the token does not suffice: the \(source.name) \(stepUp.demand)")
+    }
+
+    /// What the challenge requires besides or instead of scopes; nil if it names nothing that can be asked for. A value
+    /// that cannot be used counts as absent.
+    private static func stepUp(_ challenge: Challenge) -> StepUp? {
+        var stepUp = StepUp()
+        switch challenge.parameter("error") {
+        case "insufficient_user_authentication":
+            stepUp.acrValues = challenge.parameter("acr_values").flatMap(StepUp.acrValues) ?? []
+            stepUp.maxAge = challenge.parameter("max_age").flatMap(StepUp.maxAge)
+        default: stepUp.claims = challenge.parameter("claims").flatMap(StepUp.claims)
+        }
+        guard stepUp.isForOneSite else { return nil }
+        if let scope = scope(of: challenge), !scope.hasSuffix("…") { stepUp.scopes = scopes(scope) }
+        return stepUp
+    }
+
+    private static func scopes(_ text: String?) -> [String] { text?.split(separator: " ").map(String.init) ?? [] }
 
     /// Where the metadata of the resource is, as the parameter `resource_metadata` of a Bearer challenge says (RFC 9728
     /// §5.1); as received. The challenge with the error counts before others.
@@ -50,7 +81,8 @@ package enum BearerError: Equatable, Sendable {
         guard let challenges = try? ChallengeParser.parse(fields: fields).filter({ $0.isOf("Bearer") }) else {
             return nil
         }
-        let challenge = challenges.first { $0.parameter("error") == "insufficient_scope" } ?? challenges.first
+        let challenge =
+            challenges.first { $0.parameter("error")?.hasPrefix("insufficient_") == true } ?? challenges.first
         return challenge?.parameter("resource_metadata")
     }
 

@@ -54,7 +54,7 @@ extension VaultOperations {
         // The secrets first: a fault in a file of sites may have to be corrected before the rest can be done.
         let isRemoved = try vault.update { contents in
             var bare = record
-            (bare.refreshToken, bare.identityToken) = (nil, nil)
+            (bare.refreshToken, bare.identityToken, bare.siteTokens) = (nil, nil, [])
             try contents.updateSignIn(bare)
             if let scope, !contents.shares(scope, besides: name) {
                 contents.removeSessions(group: scope.group, host: scope.host.text)

@@ -51,6 +51,7 @@ package struct HomeSnapshot: Sendable {
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
         let expiryTimes: [String: Int64]
+        let siteTokens: [Origin: [String: SiteToken]]
         let withheld: [String: Refusal]
         let withheldIdentities: [String: Refusal]
         let brokerAccounts: [String: BrokerCookies.Account]
@@ -64,7 +65,7 @@ package struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, isPaused: isPaused, anchors: anchors, root: root,
             credentials: vault?.contents.credentials, tokens: vault?.contents.tokens,
-            principals: vault?.contents.principals, expiryTimes: expiryTimes,
+            principals: vault?.contents.principals, expiryTimes: expiryTimes, siteTokens: siteTokens,
             withheld: withheld, withheldIdentities: withheldIdentities, brokerAccounts: brokerAccounts,
             identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
             trustExceptions: trustExceptions)
@@ -107,6 +108,7 @@ package struct HomeSnapshot: Sendable {
             sites: answeredSites, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:],
+            siteTokens: lockReason == nil ? siteTokens : [:],
             withheld: lockReason == nil ? withheld : [:],
             withheldIdentities: lockReason == nil ? withheldIdentities : [:],
             withheldSessions: withheldSessions,
@@ -143,6 +145,22 @@ package struct HomeSnapshot: Sendable {
             if record.ended == SignInRecord.isSigningOut { return 0 }
             return record.expires == 0 ? .max : record.expires
         }
+    }
+
+    /// The access tokens of sign-ins for one site alone; almost always empty.
+    private var siteTokens: [Origin: [String: SiteToken]] {
+        guard let vault, vault.contents.signIns.values.contains(where: { !$0.siteTokens.isEmpty }) else { return [:] }
+        let (key, withheld) = (vault.tagKey, withheld)
+        var tokens: [Origin: [String: SiteToken]] = [:]
+        for record in vault.contents.signIns.values where record.ended.isEmpty && withheld[record.name] == nil {
+            for token in record.siteTokens {
+                let origin = Origin(scheme: .https, host: token.host, port: token.port)
+                tokens[origin, default: [:]][record.name] = SiteToken(
+                    token: token.token(named: record.name).tagged(with: key),
+                    expires: token.expires == 0 ? .max : token.expires)
+            }
+        }
+        return tokens
     }
 
     /// Why the enrolments of these names answer no challenge; almost always empty.

@@ -3,18 +3,18 @@
 import CountersignAddresses
 import CountersignChallenges
 
-/// Which sites may open a page that asks a person for scopes, and when: a site decides which scopes it requires and how
+/// Which sites may open a page that asks a person to sign in again, and when: a site decides what it requires and how
 /// often, and a page that keeps opening trains people to agree to anything.
 ///
 /// Times are since some moment in the life of the process, and monotonic.
 struct ScopeLimits: Sendable {
-    /// The scopes that a site requires of a sign-in.
+    /// What a site requires of a sign-in.
     struct Wish: Hashable, Sendable {
         /// Of the sign-in.
         let name: String
         let origin: Origin
-        /// As the challenge names them; empty if it names none.
-        let scopes: Set<String>
+        /// As the challenge says it; empty if it names nothing.
+        let stepUp: StepUp
     }
 
     enum Answer: Equatable, Sendable {

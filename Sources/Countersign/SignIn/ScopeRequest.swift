@@ -8,9 +8,9 @@ import CountersignOAuth
 import CountersignSignIn
 import CountersignVault
 
-/// One request to a provider for the scopes that a site requires. The new tokens replace the previous ones only if they
-/// are for the same person and have all of the previous scopes. The sites and the certificate of the sign-in stay
-/// unchanged.
+/// One request to a provider for what a site requires. The new tokens replace the previous ones only if they are for
+/// the same person and have all of the previous scopes; if the site requires more than scopes, the access token is for
+/// that site alone. The sites and the certificate of the sign-in stay unchanged.
 struct ScopeRequest: Sendable {
     let lack: ScopeAsker.Lack
     let requests: ScopeRequests
@@ -23,8 +23,14 @@ struct ScopeRequest: Sendable {
 
     private var name: String { lack.token.name }
 
-    /// Returns the scopes that were obtained.
-    func run() async throws -> [String] {
+    enum Obtained {
+        /// The access token of the sign-in has these scopes now.
+        case scopes([String])
+        /// There is a token for the site alone.
+        case siteToken
+    }
+
+    func run() async throws -> Obtained {
         let record = try await requests.onQueue { try presentRecord() }
         // The profile that the person has agreed to; the document at its source may have changed since.
         let profile = try SignInProfile(Array(record.profile.utf8))
@@ -44,22 +50,31 @@ struct ScopeRequest: Sendable {
         try profile.check(kind)
         let client = try requests.keeper.home.providerClient(now: requests.now)
         let granted = record.grantedScopes
-        let missing = try await LackedScopes(
-            named: lack.scopes, metadata: lack.metadata, origin: lack.origin, target: lack.target
+        let found = try await LackedScopes(
+            stepUp: lack.stepUp, metadata: lack.metadata, origin: lack.origin, target: lack.target
         ).found(besides: granted, issuer: profile.issuer, client) { requests.logger.info("\($0)") }
-        let wider = try profile.adding(scopes: granted + missing)
+        var stepUp = found.stepUp
+        stepUp.scopes = granted + stepUp.scopes
+        var wider = try profile.adding(stepUp)
+        var demand = found.stepUp.isForOneSite ? SiteDemand(found.stepUp, of: lack.origin) : nil
+        // A profile that names resources has tokens for these alone (RFC 8707).
+        if let resource = found.resource, !profile.request.resources.isEmpty,
+            !profile.request.resources.contains(resource)
+        {
+            wider = wider.asking(for: [resource])
+            demand = SiteDemand(found.stepUp, of: lack.origin, resource: resource)
+        }
         // A full disk is better noticed before a person has signed in.
         try await requests.onQueue { try vault().update { $0.touch() } }
-        requests.logger.notice(
-            "\(lack.origin) requires the scope \(missing.joined(separator: " ")): asking \(profile.issuer) for it")
+        requests.logger.notice("\(lack.origin) \(found.stepUp.demand): asking \(profile.issuer) for it")
         let flow = SignInFlow(
             wider, client: client, agent: agent, limit: Self.patience, now: requests.now,
             report: { [report] in report(kind, $0) })
         let result = try await flow.run()
-        try await check(result, granted + missing, record, profile, client)
+        try await check(result, stepUp.scopes, record, profile, client)
         // Shielded from a cancellation, after which the tokens would be lost.
-        try await Task.detached { try await store(result, record, kind) }.value
-        return missing
+        try await Task.detached { [demand] in try await store(result, record, kind, demand) }.value
+        return demand == nil ? .scopes(found.stepUp.scopes) : .siteToken
     }
 
     private func vault() throws -> OpenVault {
@@ -108,7 +123,9 @@ struct ScopeRequest: Sendable {
     }
 
     /// Replaces the tokens, unless the person has signed in or out meanwhile. Waits for a renewal.
-    private func store(_ result: SignInResult, _ record: SignInRecord, _ kind: UserAgentKind) async throws {
+    private func store(
+        _ result: SignInResult, _ record: SignInRecord, _ kind: UserAgentKind, _ demand: SiteDemand?
+    ) async throws {
         let keeper = requests.keeper
         let lock = try await RenewalLock.acquire(
             RenewalLock.name(ofSignIn: name), of: keeper.home, patience: Self.renewalPatience, waits: {})
@@ -119,18 +136,25 @@ struct ScopeRequest: Sendable {
         defer { withExtendedLifetime(lock) {} }
         try await requests.onQueue {
             let (vault, time) = (try vault(), requests.now())
-            let token = try vault.update { contents in
+            let token = try vault.update { contents -> Secret? in
                 guard var newest = contents.signIns[name], newest.isSame(as: record), newest.ended.isEmpty else {
                     throw CountersignError(.refused, "the sign-in \"\(name)\" was changed meanwhile")
                 }
                 let tokens = SignInTokens(result.tokens)
+                if let demand {
+                    _ = try contents.store(
+                        tokens, of: name, for: demand, expires: result.tokens.expiresAt, at: time)
+                    return nil
+                }
                 newest.replaceTokens(with: tokens, of: result, at: time)
                 newest.userAgent = kind.rawValue
                 try contents.setSignIn(newest, accessToken: tokens.access)
                 return tokens.access
             }
-            let tag = CredentialTag(token: token, key: vault.tagKey)
-            try? BreakerFile(home: keeper.home, now: requests.now).nameChanged(name, to: .tag(tag))
+            if let token {
+                let tag = CredentialTag(token: token, key: vault.tagKey)
+                try? BreakerFile(home: keeper.home, now: requests.now).nameChanged(name, to: .tag(tag))
+            }
             keeper.refresh(force: true)
         }
     }

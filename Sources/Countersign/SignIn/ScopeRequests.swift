@@ -9,7 +9,7 @@ import Dispatch
 package import Logging
 import Synchronization
 
-/// Signs a person in again when a site requires a scope that the access token of a sign-in does not have. The request
+/// Signs a person in again when a site requires something that the access token of a sign-in does not have. The request
 /// that has shown it is not delayed: its response goes to the client, and the next request gets the new token.
 ///
 /// ``ScopeLimits`` says how often.
@@ -70,8 +70,8 @@ package final class ScopeRequests: Sendable {
     /// Reads no file, and takes no lock under which one is read.
     private func begin(_ lack: ScopeAsker.Lack) -> String? {
         let name = lack.token.name
-        guard !lack.scopes.isEmpty || lack.metadata != nil else { return nil }
-        let wish = ScopeLimits.Wish(name: name, origin: lack.origin, scopes: Set(lack.scopes))
+        guard lack.stepUp != StepUp() || lack.metadata != nil else { return nil }
+        let wish = ScopeLimits.Wish(name: name, origin: lack.origin, stepUp: lack.stepUp)
         let time = elapsed
         return state.withLock { state in
             guard !state.isStopped else { return nil }
@@ -80,7 +80,7 @@ package final class ScopeRequests: Sendable {
             case .isRunning: break
             case .begins: state.running[name] = Task.detached { [self] in await ask(lack, wish) }
             }
-            let remedy = Remedy.signIn(name: name, scopes: lack.scopes).sentence
+            let remedy = lack.remedy.sentence
             return "a page may open that asks you for it; if none does, \(remedy)"
         }
     }
@@ -95,7 +95,7 @@ package final class ScopeRequests: Sendable {
             }
             report(kind, event)
         }
-        let outcome: Result<[String], any Error>
+        let outcome: Result<ScopeRequest.Obtained, any Error>
         do { outcome = .success(try await request.run()) } catch { outcome = .failure(error) }
         let time = elapsed
         state.withLock { state in
@@ -103,8 +103,9 @@ package final class ScopeRequests: Sendable {
             state.running[wish.name] = nil
         }
         switch outcome {
-        case .success(let scopes):
+        case .success(.scopes(let scopes)):
             logger.notice("the access token of \"\(wish.name)\" has the scope \(scopes.joined(separator: " ")) now")
+        case .success(.siteToken): logger.notice("\"\(wish.name)\" has an access token for \(wish.origin) alone now")
         case .failure(let error):
             // When the proxy stops, the person needs to do nothing.
             if !Task.isCancelled { warn(lack, error) }
@@ -113,10 +114,11 @@ package final class ScopeRequests: Sendable {
 
     private func warn(_ lack: ScopeAsker.Lack, _ error: any Error) {
         let isInVain = (error as? ProtectedResourceError)?.endsRequest == true
-        let hint = Remedy.signIn(name: lack.token.name, scopes: lack.scopes).sentence
+        let hint = lack.remedy.sentence
+        let what = lack.stepUp.isForOneSite ? "token" : "scope"
         for diagnostic in Diagnostic.all(in: error) {
             logger.warning(
-                "the scope that \(lack.origin) requires was not obtained: \(diagnostic.message)",
+                "the \(what) that \(lack.origin) requires was not obtained: \(diagnostic.message)",
                 metadata: isInVain ? nil : ["hint": "\(hint)"])
         }
     }
@@ -125,5 +127,12 @@ package final class ScopeRequests: Sendable {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try body() }) }
         }
+    }
+}
+
+extension ScopeAsker.Lack {
+    /// The command for the same question.
+    var remedy: Remedy {
+        .signIn(name: token.name, stepUp: stepUp, site: stepUp.isForOneSite ? origin.shortText : nil)
     }
 }

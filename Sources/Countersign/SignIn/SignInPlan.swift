@@ -16,6 +16,8 @@ package struct SignInPlan: Sendable {
     package let name: String
     /// Whether the sign-in keeps the valid certificate of the one that it replaces.
     package var keepsCertificate = false
+    /// The tokens are for one site alone, which requires this; nil for all sites of the sign-in.
+    package var demand: SiteDemand?
     /// Whether the person, or the program, chose the name.
     private let isNameChosen: Bool
 
@@ -65,7 +67,17 @@ package struct SignInPlan: Sendable {
 
     /// Stores the tokens and the sites.
     func store(_ new: NewSignIn, _ result: SignInResult, in vault: any OperationPerformer) throws {
-        _ = try vault.perform(StoreSignIn(new), secret: SignInTokens(result.tokens).encoded)
+        let tokens = SignInTokens(result.tokens).encoded
+        if let demand {
+            _ = try vault.perform(storing(new, for: demand), secret: tokens)
+        } else {
+            _ = try vault.perform(StoreSignIn(new), secret: tokens)
+        }
+    }
+
+    /// Stores the tokens for one site.
+    package func storing(_ new: NewSignIn, for demand: SiteDemand) -> StoreSiteToken {
+        StoreSiteToken(signIn: new.name, subject: new.subject, for: demand, expires: new.expires)
     }
 
     /// The completed sign-in on its way into the vault. `broker` is the identity broker's result, if it has issued the

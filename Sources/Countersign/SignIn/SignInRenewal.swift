@@ -16,6 +16,8 @@ struct SignInRenewal: Sendable {
     /// The vault that was open when the renewal began.
     let firstVault: OpenVault
     let renewals: SignInRenewals
+    /// For a token that is for one site alone; nil for the sign-in's own.
+    var demand: SiteDemand?
 
     /// The currently open vault: after a change of the passphrase, only that one can be written. New tokens are stored
     /// even while the vault is locked.
@@ -52,7 +54,8 @@ struct SignInRenewal: Sendable {
     private func ask(_ received: inout Received?) async throws {
         // A rotated token that cannot be stored is lost if this process ends.
         try await renewals.onQueue { try vault.update { $0.touch() } }
-        let profile = try SignInProfile(Array(record.profile.utf8))
+        var profile = try SignInProfile(Array(record.profile.utf8))
+        if let demand { profile = try demand.wider(profile) }
         if profile.usesBroker {
             received = try await askBroker(profile)
             return
@@ -157,13 +160,18 @@ struct SignInRenewal: Sendable {
                 try contents.updateSignIn(newest)
                 return nil
             }
+            if let demand {
+                return try contents.store(
+                    SignInTokens(received.tokens), of: record.name, for: demand, expires: received.tokens.expiresAt,
+                    at: renewals.now())
+            }
             newest.take(received.tokens)
             try contents.setSignIn(newest, accessToken: received.tokens.accessToken)
             try contents.noteCompliance(of: record.name, at: renewals.now())
             return contents.tokens[record.name]
         }
         guard let new = stored?.tagged(with: vault.tagKey) else { return nil }
-        if let tag = new.tag {
+        if let tag = new.tag, demand == nil {
             try? BreakerFile(home: renewals.home, now: renewals.now).nameChanged(record.name, to: .tag(tag))
         }
         return new

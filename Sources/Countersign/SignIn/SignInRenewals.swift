@@ -52,7 +52,9 @@ package final class SignInRenewals: Sendable {
         var lastWipe: Int64 = 0
         /// The wipes in progress.
         var wiping: Task<Void, Never>?
-        /// Renewals in progress, by name.
+        /// When a token for one site alone was last asked for without a person, in seconds since 1970.
+        var stepUps: [NamedDemand: Int64] = [:]
+        /// Renewals in progress, by name, and of tokens for one site alone, by ``key(_:_:)``.
         var running: [String: Task<TokenRenewer.Outcome, Never>] = [:]
         /// No further renewal begins.
         var isStopped = false
@@ -172,18 +174,23 @@ package final class SignInRenewals: Sendable {
     private func begin(
         _ credential: CredentialReference, _ reason: TokenRenewer.Reason
     ) -> Task<TokenRenewer.Outcome, Never>? {
-        let name = credential.name
+        let key = Self.key(credential.name, reason)
         return state.withLock { state in
-            if let running = state.running[name] { return running }
+            if let running = state.running[key] { return running }
             if state.isStopped { return nil }
             let task = Task.detached { [self] in
                 let outcome = await attempt(credential, reason)
-                self.state.withLock { $0.running[name] = nil }
+                self.state.withLock { $0.running[key] = nil }
                 return outcome
             }
-            state.running[name] = task
+            state.running[key] = task
             return task
         }
+    }
+
+    /// A token for one site is renewed apart from that of the sign-in.
+    private static func key(_ name: String, _ reason: TokenRenewer.Reason) -> String {
+        if case .lacks(_, let origin) = reason { "\(name) \(origin)" } else { name }
     }
 
     private func attempt(_ used: CredentialReference, _ reason: TokenRenewer.Reason) async -> TokenRenewer.Outcome {
@@ -209,6 +216,7 @@ package final class SignInRenewals: Sendable {
             }
             // Tokens of a sign-in that is being removed are no longer sent.
             if record.ended == SignInRecord.isSigningOut { return .unavailable(reason: record.endedText) }
+            if let outcome = await siteToken(insteadOf: used, reason, record, token, in: vault, lock) { return outcome }
             let present = token.tagged(with: vault.tagKey)
             // Another process, or another request, was faster.
             if present.reference != used, record.expires == 0 || record.expires > now() {
@@ -232,10 +240,10 @@ package final class SignInRenewals: Sendable {
     ) async -> TokenRenewer.Outcome {
         let name = record.name
         guard record.ended.isEmpty, record.isRenewable else {
-            if reason == .expired, record.expires > now() { return .unchanged }
+            if case .expired = reason, record.expires > now() { return .unchanged }
             return .unavailable(reason: record.endedText)
         }
-        if reason == .invalid, record.renewed != 0, abs(now() - record.renewed) < Self.invalidInterval {
+        if case .invalid = reason, record.renewed != 0, abs(now() - record.renewed) < Self.invalidInterval {
             return .unavailable(reason: "the access token of \"\(name)\" was renewed, and is not valid at this site")
         }
         if isPaused(record, at: now()) { return outcome(of: record, reason, "the last attempt to renew it has failed") }
@@ -388,7 +396,7 @@ package final class SignInRenewals: Sendable {
         changed()
     }
 
-    private func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {
+    func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {
         SignInFailures.isPaused(after: record.failures, last: record.lastFailure, at: time)
             || state.withLock { $0.failures.isPaused(record, at: time) }
     }
@@ -403,10 +411,13 @@ package final class SignInRenewals: Sendable {
     private func outcome(
         of record: SignInRecord, _ reason: TokenRenewer.Reason, _ detail: String
     ) -> TokenRenewer.Outcome {
-        if reason == .expired, record.expires > now() { return .unchanged }
-        let state = reason == .expired ? "has expired" : "is not valid any more"
+        guard case .expired = reason else {
+            return .unavailable(
+                reason: "the access token of \"\(record.name)\" is not valid any more and cannot be renewed: \(detail)")
+        }
+        if record.expires > now() { return .unchanged }
         return .unavailable(
-            reason: "the access token of \"\(record.name)\" \(state) and cannot be renewed: \(detail)")
+            reason: "the access token of \"\(record.name)\" has expired and cannot be renewed: \(detail)")
     }
 
     private func failed(_ name: String, _ error: any Error) -> TokenRenewer.Outcome {

@@ -81,8 +81,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Flag(
         help: """
-            If a site requires a scope that the access token of a sign-in does not have, ask you for it in your browser, \
-            once. Has no effect in a service. (default: the response says which command asks)
+            If a site requires a scope that the access token of a sign-in does not have, or a stronger sign-in, ask you \
+            for it in your browser, once. Has no effect in a service. (default: the response says which command asks)
             """)
     var askScopes = false
 

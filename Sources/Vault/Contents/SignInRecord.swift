@@ -45,6 +45,8 @@ package struct SignInRecord: Equatable, Sendable {
     package var formerSites: [String]?
     /// The kind of user agent that has shown the provider's pages; empty if it is not known.
     package var userAgent = ""
+    /// The access tokens for one site alone, in the order in which they were stored.
+    package var siteTokens: [SiteTokenRecord] = []
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -147,6 +149,7 @@ extension VaultLimits {
         let former = record.formerSites ?? []
         if !(lines + record.sites + former).allSatisfy(isSignInLine) { return "a value that is not one line of text" }
         if record.sites.count > signInSites { return "more than \(signInSites) sites" }
+        if let fault = siteTokenFault(of: record) { return fault }
         if former.count > formerSignInSites { return "more than \(formerSignInSites) former sites" }
         let times = [record.signedIn, record.expires, record.lastFailure, record.obtained, record.renewed]
         return times.contains { $0 < 0 } ? "a time before 1970" : nil
@@ -175,8 +178,9 @@ extension RecordWriter {
         append(UInt64(clamping: record.renewed))
         append(UInt8(record.formerSites == nil ? 0 : 1))
         if let former = record.formerSites { append(lines: former) }
-        // Without it, earlier versions can read the record.
-        if !record.userAgent.isEmpty { field(record.userAgent) }
+        // Without them, earlier versions can read the record.
+        if !record.userAgent.isEmpty || !record.siteTokens.isEmpty { field(record.userAgent) }
+        if !record.siteTokens.isEmpty { append(record.siteTokens) }
     }
 
     mutating func append(lines: [String]) {
@@ -209,8 +213,11 @@ extension RecordReader {
         }
         if !isAtEnd {
             record.userAgent = try text()
-            guard !record.userAgent.isEmpty else { throw Self.malformed("a sign-in with an empty user agent") }
+            guard !record.userAgent.isEmpty || !isAtEnd else {
+                throw Self.malformed("a sign-in with an empty user agent")
+            }
         }
+        if !isAtEnd { record.siteTokens = try siteTokens() }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record
     }

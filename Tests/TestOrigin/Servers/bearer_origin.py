@@ -13,6 +13,7 @@ Usage: bearer_origin.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http 
     issuer        the provider in the metadata
     unnamed       insufficient_scope names no scope
     scope         the scope that it names (default: "admin audit")
+    step_up       maps a path to what its challenges say if the token is not among its `tokens`: `error`, and others
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. /admin requires the scope
 `admin`, /malformed is an invalid request. Writes one JSON object per request to LOG.
@@ -63,6 +64,9 @@ class Handler(LoggingHandler):
         state = control["tokens"].get(match[1])
         if state is None or state == "expired":
             return 401, "invalid_token", None
+        required = control.get("step_up", {}).get(self.path)
+        if required and match[1] not in required["tokens"]:
+            return 401, required["error"], required
         if self.path.startswith("/admin") and "admin" not in state.split(" "):
             status = 401 if control.get("unauthorized") else 403
             return status, "insufficient_scope", control.get("scope", "admin audit")
@@ -81,7 +85,9 @@ class Handler(LoggingHandler):
                     parts.append('realm="' + control["realm"] + '"')
                 if error:
                     parts += [f'error="{error}"', 'error_description="as RFC 6750 says"']
-                if scope and not control.get("unnamed"):
+                if isinstance(scope, dict):
+                    parts += [f'{name}="{scope[name]}"' for name in scope if name not in ("error", "tokens")]
+                elif scope and not control.get("unnamed"):
                     parts.append(f'scope="{scope}"')
                 if control.get("metadata"):
                     own = self.url + "/.well-known/oauth-protected-resource"

@@ -15,6 +15,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     scope         the scope of the tokens (default: the one that is asked for)
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
+    acr           of the ID token
+    age           how many seconds before it the person has signed in, `auth_time`
     padding       how many characters are added to refresh tokens
     hold          maps a grant type to the seconds for which the answer to it is held back
     single        whether a new sign-in ends those before it
@@ -380,6 +382,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         }
         if nonce:
             claims["nonce"] = nonce
+        if "acr" in self.server.control:
+            claims["acr"] = self.server.control["acr"]
+        if "age" in self.server.control:
+            claims["auth_time"] = now - self.server.control["age"]
         if forge == "audience":
             claims["aud"] = "somebody-else"
         if forge == "nonce":

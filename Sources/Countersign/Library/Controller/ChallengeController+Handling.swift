@@ -46,8 +46,9 @@ extension ChallengeController {
             signInRenewals.renewAhead()
             if hasFailed, let lack = challenge.permit?.lack {
                 hasFailed = false
+                if await obtainsClaims(lack, at: space) { continue }
                 let isObtained = await scopeQuestions.ask(lack, at: space)
-                let present = await policyNow().credential(named: lack.token.name)?.reference
+                let present = await policyNow().token(of: lack, at: space)
                 guard isObtained, present != lack.token else {
                     return handBack(challenge, .lacking(lack), permit)
                 }
@@ -184,6 +185,14 @@ extension ChallengeController {
 
     // MARK: Access tokens
 
+    /// Whether the provider has issued a token with the claims that the server requires, without the person.
+    private func obtainsClaims(_ lack: ScopeQuestions.Lack, at space: ProtectionSpace) async -> Bool {
+        guard lack.stepUp.claims != nil, let origin = try? space.origin(),
+            case .renewed = await signInRenewals.renewer.renew(lack.token, .lacks(lack.stepUp, origin))
+        else { return false }
+        return true
+    }
+
     /// The access token that the server has rejected, if it may be renewed: it is a sign-in's, and this is its first
     /// failure.
     private func failedToken(_ challenge: AuthenticationChallenge, _ policy: Policy) -> CredentialReference? {
@@ -317,5 +326,13 @@ extension ChallengeError {
     /// The site requires more than the access token permits, and the person has not agreed to that.
     fileprivate static func lacking(_ lack: ScopeQuestions.Lack) -> ChallengeError {
         ChallengeError(.nothingToAnswerWith, lack.reason, hint: "sign in again with these scopes")
+    }
+}
+
+extension Policy {
+    /// The present access token of the sign-in whose token lacks something at a site.
+    fileprivate func token(of lack: ScopeQuestions.Lack, at space: ProtectionSpace) -> CredentialReference? {
+        guard let origin = try? space.origin() else { return nil }
+        return credential(named: lack.token.name, at: origin)?.reference
     }
 }

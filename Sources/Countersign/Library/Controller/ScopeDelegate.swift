@@ -13,6 +13,13 @@ public struct ScopeQuestion: Equatable, Sendable {
     /// The scopes that the site requires (RFC 6750 §3); empty if it does not name them. ``SignIns/scopes(lackedIn:)``
     /// looks in the metadata of the resource, too.
     public let scopes: [String]
+    /// The claims that the token must have, a JSON object as in the parameter `claims` (OpenID Connect Core §5.5); nil
+    /// if the site requires none.
+    public let claims: String?
+    /// The classes of authentication of which the site requires one (RFC 9470 §3); empty for any.
+    public let acrValues: [String]
+    /// How long ago the person may have signed in, in seconds (RFC 9470 §3); nil for any time.
+    public let maximumAge: Int?
     /// The path and query of the request.
     public let target: String
     /// Where the metadata of the resource is, in the site's words (RFC 9728 §5.1); nil if it does not say.
@@ -20,21 +27,31 @@ public struct ScopeQuestion: Equatable, Sendable {
 
     /// Creates a question, for the tests of a program.
     public init(
-        protectionSpace: ProtectionSpace, signIn: String, scopes: [String], target: String = "/",
-        resourceMetadata: String? = nil
+        protectionSpace: ProtectionSpace, signIn: String, scopes: [String], claims: String? = nil,
+        acrValues: [String] = [], maximumAge: Int? = nil, target: String = "/", resourceMetadata: String? = nil
     ) {
         self.protectionSpace = protectionSpace
         self.signIn = signIn
         self.scopes = scopes
+        self.claims = claims
+        self.acrValues = acrValues
+        self.maximumAge = maximumAge
         self.target = target
         self.resourceMetadata = resourceMetadata
     }
 }
 
-/// Asks the person for more scopes when a site requires them (`insufficient_scope`, RFC 6750 §3.1).
+extension ScopeQuestion {
+    var stepUp: StepUp {
+        StepUp(scopes: scopes, claims: claims, acrValues: acrValues, maxAge: maximumAge.map { Int64($0) })
+    }
+}
+
+/// Asks the person to sign in again when a site requires more of an access token: scopes (`insufficient_scope`, RFC
+/// 6750 §3.1), claims (`insufficient_claims`), or another sign-in (`insufficient_user_authentication`, RFC 9470).
 public protocol ScopeDelegate: Sendable {
     /// Returns whether the person has signed in again, for example with
-    /// ``SignIns/enrollment(again:addingScopes:)``; the request is then sent once more, with the new token.
+    /// ``SignIns/enrollment(again:meeting:)``; the request is then sent once more, with the new token.
     ///
     /// The request of an exchange waits for the answer; a `ChallengeProxy` delivers the site's response meanwhile,
     /// and its next request gets the new token. Requests that lack the same scopes share one question. While it is
@@ -46,19 +63,17 @@ public protocol ScopeDelegate: Sendable {
 
 /// The questions to a delegate: one for each lack.
 final class ScopeQuestions: Sendable {
-    /// The scopes that an access token lacks, according to a server.
+    /// What an access token lacks, according to a server.
     struct Lack: Equatable, Sendable {
         let token: CredentialReference
-        let scopes: [String]
+        let stepUp: StepUp
         /// The sentence for the person.
         let reason: String
         let target: String
         let metadata: String?
 
-        /// The order of the scopes and the sentence are the server's choice, and may differ each time.
-        static func == (left: Self, right: Self) -> Bool {
-            left.token == right.token && Set(left.scopes) == Set(right.scopes)
-        }
+        /// The sentence is the server's choice, and may differ each time.
+        static func == (left: Self, right: Self) -> Bool { left.token == right.token && left.stepUp == right.stepUp }
     }
 
     private final class Question: Sendable {
@@ -141,8 +156,9 @@ final class ScopeQuestions: Sendable {
         _ question: Question, about lack: Lack, at space: ProtectionSpace, to delegate: any ScopeDelegate
     ) {
         let asked = ScopeQuestion(
-            protectionSpace: space, signIn: lack.token.name, scopes: lack.scopes, target: lack.target,
-            resourceMetadata: lack.metadata)
+            protectionSpace: space, signIn: lack.token.name, scopes: lack.stepUp.scopes,
+            claims: lack.stepUp.claims, acrValues: lack.stepUp.acrValues,
+            maximumAge: lack.stepUp.maxAge.map { Int($0) }, target: lack.target, resourceMetadata: lack.metadata)
         Task {
             let answer = await delegate.obtainScopes(asked)
             question.answer.withLock { $0 = answer }
@@ -159,7 +175,7 @@ extension ChallengeController {
                 scheme: lack.origin.scheme.rawValue, host: lack.origin.host, port: Int(lack.origin.port),
                 authenticationMethod: .bearer)
             let question = ScopeQuestions.Lack(
-                token: lack.token, scopes: lack.scopes, reason: lack.reason, target: lack.target,
+                token: lack.token, stepUp: lack.stepUp, reason: lack.reason, target: lack.target,
                 metadata: lack.metadata)
             return scopeQuestions.begin(question, at: space) ? "the person is being asked for it" : nil
         }

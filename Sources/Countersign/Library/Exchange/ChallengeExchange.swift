@@ -255,7 +255,7 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// Asks again if the server has called the access token of a sign-in invalid, so that the controller renews it, or
-    /// requires a scope that it does not have, so that the controller asks for that: each once in an exchange. The
+    /// requires something that it does not have, so that the controller asks for that: each once in an exchange. The
     /// breaker does not count an invalid token that is renewed: it has expired early, or was revoked.
     private mutating func asksAgain(after outcome: ExchangeMachine.Outcome) -> Action? {
         let policy = controller.keeper.policy.current
@@ -267,12 +267,12 @@ public struct ChallengeExchange: Sendable {
             invalidToken = token
             hasRenewedToken = true
         case .handedBack(let checks):
-            guard !hasAskedForScopes, controller.scopeDelegate != nil, let refusal = checks.refusal,
-                let scopes = refusal.missingScopes, let token = permit.key?.credential,
+            guard !hasAskedForScopes, let refusal = checks.refusal, let stepUp = refusal.stepUp,
+                controller.scopeDelegate != nil || stepUp.claims != nil, let token = permit.key?.credential,
                 policy.isAccessToken(token)
             else { return nil }
             lack = ScopeQuestions.Lack(
-                token: token, scopes: scopes, reason: refusal.text, target: request.target,
+                token: token, stepUp: stepUp, reason: refusal.text, target: request.target,
                 metadata: BearerError.resourceMetadata(in: challengeFields))
             hasAskedForScopes = true
         case .notChallenged, .accepted: return nil

@@ -56,7 +56,7 @@ extension ChallengeRemedy {
         case .permitRetry(let name): self = .permitRetry(ofCredential: name)
         case .unlockVault: self = .unlockVault
         case .resume: self = .enableHome
-        case .signIn(let name, let scopes): self = .signIn(name: name, scopes: scopes ?? [])
+        case .signIn(let name, let stepUp, _): self = .signIn(name: name, scopes: stepUp?.scopes ?? [])
         case .remediate(let name): self = .remediate(signIn: name)
         case .importIdentity(let name, _): self = .importIdentity(name: name)
         case .renewIdentity(let name): self = .renewIdentity(name: name)

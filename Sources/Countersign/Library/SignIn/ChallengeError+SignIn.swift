@@ -50,7 +50,8 @@ extension ChallengeError {
         case .cancelled: .signInCancelled
         case .unavailable, .unreachable, .connectionFailed: .providerUnreachable
         case .unsupportedProvider, .issuerMismatch, .malformedResponse, .stateMismatch, .mixedUp, .wrongRedirect,
-            .interactionRequired, .invalidGrant, .invalidClient, .refused, .invalidIDToken, .accountChanged:
+            .interactionRequired, .invalidGrant, .invalidClient, .refused, .invalidIDToken, .accountChanged,
+            .insufficientAuthentication:
             .providerRefused
         case .protectionPolicyRequired: .protectionPolicyRequired
         }

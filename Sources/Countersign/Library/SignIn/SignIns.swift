@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignChallenges
 import CountersignAnswering
 import CountersignCookies
 import CountersignCryptography
@@ -112,6 +113,27 @@ public final class SignIns: Sendable {
         return try enrollment(profile, name: signIn.name, keepsCertificate: !scopes.isEmpty)
     }
 
+    /// A sign-in again for what a site requires, in answer to a question. If that is more than scopes, the new access
+    /// token is for this site alone, and the sign-in keeps its own for others. Reads the profile again from its source,
+    /// and the metadata of the resource as ``scopes(lackedIn:)`` does. Throws as these do.
+    public func enrollment(again signIn: StoredSignIn, meeting question: ScopeQuestion) async throws -> Enrollment {
+        let stepUp = question.stepUp
+        guard stepUp.isForOneSite else {
+            return try await enrollment(again: signIn, addingScopes: try await scopes(lackedIn: question))
+        }
+        let profile = try await profile(at: signIn.profileSource)
+        do {
+            var granted = stepUp
+            granted.scopes = signIn.scopes + stepUp.scopes.filter { !signIn.scopes.contains($0) }
+            let wider = EnrollmentProfile(try profile.profile.adding(granted), from: profile.source)
+            var plan = try SignInPlan(wider.profile, from: wider.source, name: signIn.name)
+            plan.demand = SiteDemand(stepUp, of: try question.protectionSpace.origin())
+            return Enrollment(plan, of: wider, in: self)
+        } catch {
+            throw ChallengeError(signingIn: error)
+        }
+    }
+
     /// The scopes to ask for: those that a site names, or else those that the metadata of its resource lists (RFC
     /// 9728), at most 16, without those that the sign-in has.
     ///
@@ -131,9 +153,10 @@ public final class SignIns: Sendable {
                 throw ChallengeError(.siteMissing, "\(origin) is not listed", fault: .caller)
             }
             let lack = LackedScopes(
-                named: question.scopes, metadata: question.resourceMetadata, origin: origin, target: question.target)
+                stepUp: StepUp(scopes: question.scopes), metadata: question.resourceMetadata, origin: origin,
+                target: question.target)
             let issuer = try Issuer(signIn.issuer, .secureOrLoopback)
-            return try await lack.found(besides: signIn.scopes, issuer: issuer, client()) { _ in }
+            return try await lack.found(besides: signIn.scopes, issuer: issuer, client()) { _ in }.stepUp.scopes
         } catch let error as ProtectedResourceError {
             throw ChallengeError(
                 error.code == .unavailable ? .providerUnreachable : .providerRefused, error.detail)

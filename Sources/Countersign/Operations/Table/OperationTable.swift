@@ -13,8 +13,8 @@ package enum OperationTable {
         ListIdentities.self, ShowIdentity.self, ListRenewalStates.self, ImportIdentity.self, RemoveIdentity.self,
         RepairIdentity.self, RefreshIdentity.self, CheckEnrollment.self, EnrollIdentity.self,
         // Sign-ins
-        ListSignIns.self, CheckSignIn.self, StoreSignIn.self, RemoveSignIn.self, RemediateCompliance.self,
-        WipeSignIn.self,
+        ListSignIns.self, CheckSignIn.self, StoreSignIn.self, StoreSiteToken.self, RemoveSignIn.self,
+        RemediateCompliance.self, WipeSignIn.self,
         // Shared sessions
         ListSessions.self, StoreSession.self, ClearSessions.self,
         // Configuration profiles

@@ -38,6 +38,7 @@ struct EnrollCommand: AsyncParsableCommand {
               countersign enroll https://acme.example/countersign.json
               countersign enroll profile.json --user-agent device
               countersign enroll work --scope wiki.write
+              countersign enroll work --acr-values phr --site https://payroll.example
             """)
 
     @OptionGroup var homeOption: HomeOption
@@ -65,6 +66,8 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Also ask for this scope. May be repeated.", valueName: "scope"))
     var scope: [String] = []
+
+    @OptionGroup var stepUp: StepUpOptions
 
     @Flag(
         name: .customLong("special-urls"),
@@ -100,10 +103,12 @@ struct EnrollCommand: AsyncParsableCommand {
                 hint: "`countersign status` lists the sign-ins; a profile is a file or an https URL")
         }
         let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
-        let wider = try read.adding(scopes: scope)
+        let demand = try stepUp.demand(on: again, scopes: scope, list: home.sites)
+        let wider = try read.adding(stepUp.stepUp(scopes: (demand == nil ? [] : again?.scopes ?? []) + scope))
         let profile = specialURLs ? wider.enablingSpecialURLs() : wider
         var plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
         plan.keepsCertificate = again != nil && !scope.isEmpty
+        plan.demand = demand
         let environment = ProcessInfo.processInfo.environment
         let kind = userAgent ?? plan.userAgent(in: environment)
         let usesBroker = profile.usesBroker
@@ -183,11 +188,11 @@ struct EnrollCommand: AsyncParsableCommand {
         await door?.close()
         var new = plan.signIn(result, replacing: former, at: Self.now())
         new.userAgent = kind.rawValue
-        if let former, !former.subject.isEmpty, former.subject != new.subject {
+        if let former, !former.subject.isEmpty, former.subject != new.subject, plan.demand == nil {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
         do {
-            try Self.store(new, result.tokens, in: vault, interrupts)
+            try Self.store(new, result.tokens, of: plan, in: vault, interrupts)
         } catch {
             await Self.discard(new, result.tokens, of: profile, client, vault)
             installer.rollBack()
@@ -261,7 +266,7 @@ struct EnrollCommand: AsyncParsableCommand {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
         do {
-            try Self.store(new, found.tokens, in: vault, interrupts)
+            try Self.store(new, found.tokens, of: plan, in: vault, interrupts)
         } catch {
             throw interrupts.exitCode ?? error
         }
@@ -288,7 +293,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     /// Waits for the renewal of a former sign-in until the person interrupts it.
     private static func store(
-        _ new: NewSignIn, _ tokens: TokenSet, in session: VaultSession, _ interrupts: Interrupts
+        _ new: NewSignIn, _ tokens: TokenSet, of plan: SignInPlan, in session: VaultSession, _ interrupts: Interrupts
     ) throws {
         guard !interrupts.haveArrived else { throw CountersignError(.refused, "the command was interrupted") }
         let dialogue = OperationDialogue(
@@ -303,7 +308,12 @@ struct EnrollCommand: AsyncParsableCommand {
                     "another process is renewing the access token or the certificate of "
                         + "\(new.name.debugDescription): waiting for it; Ctrl-C revokes the new tokens")
             }, isAbandoned: { interrupts.haveArrived })
-        _ = try session.perform(StoreSignIn(new), secret: SignInTokens(tokens).encoded, dialogue)
+        let secret = SignInTokens(tokens).encoded
+        if let demand = plan.demand {
+            _ = try session.perform(plan.storing(new, for: demand), secret: secret, dialogue)
+        } else {
+            _ = try session.perform(StoreSignIn(new), secret: secret, dialogue)
+        }
     }
 
     /// Revokes tokens that were not stored: no process could use or revoke them later.

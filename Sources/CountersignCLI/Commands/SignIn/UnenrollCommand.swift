@@ -236,7 +236,7 @@ extension ListedCertificate {
 }
 
 extension ListedSignIn {
-    fileprivate var scopes: [String] { scope.split(separator: " ").map(String.init) }
+    var scopes: [String] { scope.split(separator: " ").map(String.init) }
 
     /// The sites without their options.
     fileprivate var plainSites: [String] { sites.compactMap { $0.split(separator: " ").first.map(String.init) } }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignAnswering
+import CountersignChallenges
+import CountersignVault
+
+/// Access tokens for one site alone, without a person: the refresh token of the sign-in may suffice for claims that a
+/// site requires, as for the claims challenges of Microsoft's identity platform.
+extension SignInRenewals {
+    /// How long a demand of a site is not repeated to the provider, in seconds: whether the provider refuses it or the
+    /// site does not accept the token, the next attempt would end in the same way.
+    private static let stepUpInterval: Int64 = 300
+    /// How many demands are remembered.
+    private static let demands = 256
+
+    /// The outcome if `used` is for one site alone, or one site requires such a token; nil if the sign-in's own token
+    /// decides. The caller holds the lock, and the record is the newest.
+    func siteToken(
+        insteadOf used: CredentialReference, _ reason: TokenRenewer.Reason, _ record: SignInRecord,
+        _ token: TokenCredential, in vault: OpenVault, _ lock: RenewalLock
+    ) async -> TokenRenewer.Outcome? {
+        func reference(_ token: SiteTokenRecord) -> CredentialReference {
+            token.token(named: record.name).tagged(with: vault.tagKey).reference
+        }
+        let own = record.siteTokens.first { reference($0) == used }
+        if case .lacks(let stepUp, let origin) = reason {
+            // Another request was faster.
+            if let newer = record.siteToken(for: origin), newer != own, newer.stepUp == stepUp {
+                await applyChange()
+                return .renewed(newer.token(named: record.name).tagged(with: vault.tagKey))
+            }
+            let resource = own.flatMap { record.demand(met: $0).resource }
+            let demand = SiteDemand(stepUp, of: origin, resource: resource)
+            guard mayAsk(NamedDemand(name: record.name, demand: demand), at: now()) else { return .unchanged }
+            let new = await ask(for: demand, record, token, in: vault, lock)
+            return new.map { .renewed($0) } ?? .unchanged
+        }
+        guard let own else { return nil }
+        if case .expired = reason {
+            if let new = await ask(for: record.demand(met: own), record, token, in: vault, lock) {
+                return .renewed(new)
+            }
+        }
+        // The sign-in's own token takes its place. If it does not suffice, the site says so.
+        try? await onQueue { try vault.update { try $0.removeSiteToken(own, of: record.name) } }
+        await applyChange()
+        return nil
+    }
+
+    /// Nil if the provider issues no such token now. That never ends the sign-in: the refresh token may be valid for
+    /// everything else.
+    private func ask(
+        for demand: SiteDemand, _ record: SignInRecord, _ token: TokenCredential, in vault: OpenVault,
+        _ lock: RenewalLock
+    ) async -> TokenCredential? {
+        guard record.ended.isEmpty, record.refreshToken != nil, !isPaused(record, at: now()) else { return nil }
+        let renewal = SignInRenewal(
+            record: record, token: token, firstVault: vault, renewals: self, demand: demand)
+        lock.reserve()
+        let (received, failure) = await renewal.ask()
+        if let received {
+            do {
+                let stored = try await onQueue { try renewal.store(received) }
+                await applyChange()
+                if let stored {
+                    logger.notice("obtained an access token of \"\(record.name)\" for \(demand.origin)")
+                    return stored
+                }
+            } catch let error as VaultError where error.code == .invalidRecord {
+                _ = await discard(received, of: renewal, because: error)
+            } catch is SignInRenewal.Superseded {
+                return nil
+            } catch {
+                keepUnstored(UnstoredTokens(renewal, received, lock, reason: Self.text(error)))
+            }
+        }
+        if let failure {
+            logger.info(
+                "the provider gives no token of \"\(record.name)\" for \(demand.origin) without you: \(Self.text(failure))"
+            )
+        }
+        return nil
+    }
+
+    /// A demand on one sign-in.
+    struct NamedDemand: Hashable {
+        let name: String
+        let demand: SiteDemand
+    }
+
+    private func mayAsk(_ demand: NamedDemand, at time: Int64) -> Bool {
+        state.withLock { state in
+            state.stepUps = state.stepUps.filter { abs(time - $0.value) < Self.stepUpInterval }
+            guard state.stepUps[demand] == nil, state.stepUps.count < Self.demands else { return false }
+            state.stepUps[demand] = time
+            return true
+        }
+    }
+}
