@@ -70,6 +70,7 @@ package struct AuthorizationResponse: Sendable, Equatable {
             }
             return
         }
+        guard metadata.hasIssuer else { return }
         guard issuer.isExactly(metadata.issuer) else {
             throw OAuthError(
                 .mixedUp, .provider,

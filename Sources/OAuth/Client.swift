@@ -60,7 +60,8 @@ package struct Client: Sendable, Equatable {
         var secrets = parameters.secrets
         switch authentication {
         case .none:
-            parameters.set("client_id", identifier)
+            // Some grants need no client (RFC 7523 §3.1, RFC 8693 §2.1).
+            if !identifier.isEmpty { parameters.set("client_id", identifier) }
         case .post(let secret):
             parameters.set("client_id", identifier)
             parameters.append("client_secret", secret)

@@ -8,6 +8,9 @@ import CountersignJSON
 package struct ProviderMetadata: Sendable, Equatable {
     /// As configured, to the byte.
     package let issuer: String
+    /// False if the profile names endpoints and no issuer. ``issuer`` is the token endpoint's origin then, and the
+    /// provider's own name is not known.
+    package let hasIssuer: Bool
     package let authorizationEndpoint: EndpointURL?
     package let tokenEndpoint: EndpointURL
     package let keysEndpoint: EndpointURL?
@@ -66,6 +69,7 @@ package struct ProviderMetadata: Sendable, Equatable {
             throw .malformed("the provider's metadata", "the key \"token_endpoint\" is missing")
         }
         self.issuer = issuer.text
+        hasIssuer = true
         self.tokenEndpoint = try EndpointURL(provided: tokenEndpoint, "token_endpoint", transport)
         authorizationEndpoint = endpoint("authorization_endpoint")
         keysEndpoint = endpoint("jwks_uri")

@@ -94,6 +94,15 @@ package struct RedirectURI: Hashable, Sendable, CustomStringConvertible {
         return RedirectURI(.loopback(host: host, port: port), bound, path: path)
     }
 
+    /// The same loopback URI with this port, in place of its own; nil for a URI that is not one.
+    package func moved(toPort port: UInt16) -> RedirectURI? {
+        guard case .loopback(let host, let own) = kind else { return nil }
+        guard let own else { return bound(toPort: port) }
+        let end = Self.authorityEnd(text)
+        let base = text[..<end].hasSuffix(":\(own)") ? text[..<end].dropLast(":\(own)".count) : text[..<end]
+        return RedirectURI(.loopback(host: host, port: port), "\(base):\(port)\(text[end...])", path: path)
+    }
+
     /// The URI with one more segment of the path.
     package func appending(segment: String) -> RedirectURI? {
         try? RedirectURI(text + (text.hasSuffix("/") ? "" : "/") + segment)

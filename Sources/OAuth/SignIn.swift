@@ -104,10 +104,11 @@ package struct SignIn: Sendable {
         if case .waitingToPoll = state { true } else { false }
     }
 
-    /// `keys` are the provider's, if they were fetched before. `clockSkew` is in seconds.
+    /// `metadata` is the provider's if the profile has it, and `keys` are if they were fetched before. `clockSkew` is
+    /// in seconds.
     package init(
         issuer: Issuer, _ wanted: SignInRequest, by method: Method, form: Form = .automatic, secrets: SignInSecrets,
-        transport: EndpointURL.Transport = .secure, keys: KeySet? = nil,
+        metadata: ProviderMetadata? = nil, transport: EndpointURL.Transport = .secure, keys: KeySet? = nil,
         algorithms: Set<SignatureAlgorithm> = Set(SignatureAlgorithm.allCases), clockSkew: Int64 = 120
     ) {
         self.issuer = issuer
@@ -115,6 +116,7 @@ package struct SignIn: Sendable {
         self.method = method
         self.form = form
         self.secrets = secrets
+        self.metadata = metadata
         self.transport = transport
         self.keys = keys
         self.algorithms = algorithms
@@ -129,6 +131,7 @@ package struct SignIn: Sendable {
     package mutating func start() -> Action {
         if case .ended(let action, _) = state { return action }
         guard case .idle = state else { preconditionFailure("a sign-in starts once") }
+        if let metadata { return attempt { machine throws(OAuthError) in try machine.begin(at: metadata) } }
         var fetch = MetadataFetch(issuer, transport)
         let request = fetch.start()
         state = .fetchingMetadata(fetch)
@@ -212,7 +215,6 @@ package struct SignIn: Sendable {
                 return send(request)
             case .done(let metadata):
                 self.metadata = metadata
-                wanted.client = try wanted.client.resolved(for: metadata)
                 return try begin(at: metadata)
             }
         case .pushing(let request):
@@ -256,6 +258,7 @@ package struct SignIn: Sendable {
     }
 
     private mutating func begin(at metadata: ProviderMetadata) throws(OAuthError) -> Action {
+        wanted.client = try wanted.client.resolved(for: metadata)
         switch method {
         case .browser(let redirect):
             let request = try AuthorizationRequest(wanted, redirect: redirect, secrets: secrets, metadata: metadata)

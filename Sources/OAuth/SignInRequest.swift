@@ -115,7 +115,7 @@ extension SignInRequest {
     ]
 
     private func check() throws(OAuthError) {
-        try Self.check(clientIdentifier: client.identifier)
+        if !client.identifier.isEmpty { try Self.check(clientIdentifier: client.identifier) }
         for scope in scopes { try Self.check(scope: scope) }
         for resource in resources { try Self.check(resource: resource) }
         if maxAge ?? 0 < 0 || !acrValues.allSatisfy(Self.isClass) {

@@ -38,6 +38,25 @@ enum TokenRequest {
     }
 }
 
+extension MachineGrant {
+    /// `token` is the contents of the grant's file.
+    func request(_ token: Secret?, _ wanted: SignInRequest, at metadata: ProviderMetadata) -> ProviderRequest {
+        var parameters = FormParameters()
+        parameters.append("grant_type", name)
+        switch self {
+        case .clientCredentials: break
+        case .assertion: if let token { parameters.append("assertion", token) }
+        case .exchange(let exchange):
+            if let token { parameters.append("subject_token", token) }
+            parameters.append("subject_token_type", exchange.subjectTokenType)
+            parameters.append("requested_token_type", ifPresent: exchange.requestedTokenType)
+            parameters.append("audience", ifPresent: exchange.audience)
+        }
+        parameters.append("scope", ifPresent: wanted.scope)
+        return wanted.tokenRequest(parameters, at: metadata)
+    }
+}
+
 extension SignInRequest {
     /// Adds the parameters of every token request: the resources (RFC 8707 §2.2), the claims, the profile's parameters,
     /// the client. Microsoft's provider puts claims into an access token only if the token request asks for them, too.

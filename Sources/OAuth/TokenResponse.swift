@@ -49,6 +49,15 @@ struct TokenResponse: Sendable, Equatable {
         clientInfo = members.clientInfo.flatMap { ClientInfo($0) }
     }
 
+    /// The scope with spaces between its values. GitHub and Slack write commas, which are characters of a value
+    /// elsewhere (RFC 6749 §3.3): they are separators unless `requested` has one or the scope has spaces.
+    func scope(for requested: String?) -> String? {
+        guard let scope, scope.utf8.contains(UInt8(ascii: ",")), !scope.utf8.contains(UInt8(ascii: " ")),
+            requested?.utf8.contains(UInt8(ascii: ",")) != true
+        else { return scope }
+        return scope.split(separator: ",").joined(separator: " ")
+    }
+
     /// The refresh token of a successful response, even if the rest of the response is faulty: the provider may have
     /// revoked the previous one (RFC 9700 §4.14.2). Nil without one that can be sent.
     static func refreshToken(in response: ProviderResponse) -> Secret? {

@@ -33,7 +33,8 @@ package struct TokenSet: Sendable, Equatable {
     init(_ response: TokenResponse, requestedScope: String?, now: Int64) {
         self.init(
             accessToken: response.accessToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
-            refreshToken: response.refreshToken, scope: response.scope ?? requestedScope, idToken: response.idToken,
+            refreshToken: response.refreshToken, scope: response.scope(for: requestedScope) ?? requestedScope,
+            idToken: response.idToken,
             clientInfo: response.clientInfo)
     }
 
@@ -56,7 +57,7 @@ package struct TokenSet: Sendable, Equatable {
     func refreshed(_ response: TokenResponse, idToken: Secret?, now: Int64) -> TokenSet {
         TokenSet(
             accessToken: response.accessToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
-            refreshToken: response.refreshToken ?? refreshToken, scope: response.scope ?? scope,
+            refreshToken: response.refreshToken ?? refreshToken, scope: response.scope(for: scope) ?? scope,
             idToken: idToken ?? self.idToken, clientInfo: response.clientInfo ?? clientInfo)
     }
 
