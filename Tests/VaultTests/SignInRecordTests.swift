@@ -84,7 +84,15 @@ import Testing
         return record
     }
 
-    @Test(arguments: [plain(), whole(), stored(), withUserAgent()])
+    private static func withClientSecret(_ record: SignInRecord) -> SignInRecord {
+        var record = record
+        record.clientSecret = Secret(utf8: "canary-client")
+        return record
+    }
+
+    @Test(arguments: [
+        plain(), whole(), stored(), withUserAgent(), withClientSecret(whole()), withClientSecret(withUserAgent()),
+    ])
     func aSignInIsDecodedAsEncoded(record: SignInRecord) throws {
         var contents = try filled()
         let before = contents.recordCount

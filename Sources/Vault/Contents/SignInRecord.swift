@@ -47,6 +47,8 @@ package struct SignInRecord: Equatable, Sendable {
     package var userAgent = ""
     /// The access tokens for one site alone, in the order in which they were stored.
     package var siteTokens: [SiteTokenRecord] = []
+    /// The secret of the client at the provider; nil for a client without one.
+    package var clientSecret: Secret?
 
     package init(
         name: String, profile: String, source: String, issuer: String, subject: String, account: String, scope: String,
@@ -131,7 +133,11 @@ extension VaultLimits {
 
     static func check(_ record: SignInRecord) throws(VaultError) {
         try check(name: record.name)
-        for (secret, what) in [(record.refreshToken, "refresh token"), (record.identityToken, "ID token")] {
+        let secrets = [
+            (record.refreshToken, "refresh token"), (record.identityToken, "ID token"),
+            (record.clientSecret, "client secret"),
+        ]
+        for (secret, what) in secrets {
             if let secret { try check(secret, what, upTo: passwordBytes) }
         }
         guard let fault = fault(of: record) else { return }
@@ -179,7 +185,11 @@ extension RecordWriter {
         append(UInt8(record.formerSites == nil ? 0 : 1))
         if let former = record.formerSites { append(lines: former) }
         // Without them, earlier versions can read the record.
-        if !record.userAgent.isEmpty || !record.siteTokens.isEmpty { field(record.userAgent) }
+        let hasMore = record.clientSecret != nil || !record.siteTokens.isEmpty
+        if !record.userAgent.isEmpty || hasMore { field(record.userAgent) }
+        guard hasMore else { return }
+        append(UInt8(record.clientSecret == nil ? 0 : 1))
+        if let secret = record.clientSecret { field(secret) }
         if !record.siteTokens.isEmpty { append(record.siteTokens) }
     }
 
@@ -217,6 +227,7 @@ extension RecordReader {
                 throw Self.malformed("a sign-in with an empty user agent")
             }
         }
+        if !isAtEnd, try flag() { record.clientSecret = try secret(upTo: VaultLimits.passwordBytes) }
         if !isAtEnd { record.siteTokens = try siteTokens() }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record
