@@ -35,7 +35,8 @@ extension ProviderClient {
     }
 
     /// The metadata of the profile's provider. Throws ``OAuthError`` and ``SignInError``.
-    private func metadata(of profile: SignInProfile) async throws -> ProviderMetadata {
+    package func metadata(of profile: SignInProfile) async throws -> ProviderMetadata {
+        if let known = profile.metadata { return known }
         for location in profile.issuer.metadataLocations {
             guard case .response(let response) = await send(ProviderRequest(.metadata, location)),
                 response.status == 200

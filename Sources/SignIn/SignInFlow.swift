@@ -120,7 +120,7 @@ package struct SignInFlow: Sendable {
         let secrets = SignInSecrets(randomBytes: Randomness.secret(SignInSecrets.randomByteCount))
         var machine = SignIn(
             issuer: profile.issuer, profile.request, by: method, form: form, secrets: secrets,
-            transport: profile.transport)
+            metadata: profile.metadata, transport: profile.transport)
         report(.started(issuer: profile.issuer.text))
         let action = machine.start()
         return try await run(&machine, action, visit)

@@ -2,6 +2,7 @@
 
 import CountersignAddresses
 import CountersignChallenges
+import CountersignCryptography
 import CountersignDeviceManagement
 import CountersignJSON
 import CountersignOAuth
@@ -15,9 +16,15 @@ package struct SignInProfile: Sendable {
     /// The name of the sign-in and of its access token; nil if it is ``SignInName/implied(by:)``.
     package let name: String?
     package let issuer: Issuer
+    /// The provider's metadata, if the profile names the endpoints; nil if the provider publishes it.
+    package let metadata: ProviderMetadata?
     package let transport: EndpointURL.Transport
+    /// How the client proves who it is. The profile does not have its secret.
+    package let clientAuthentication: ClientAuthenticationMethod
+    /// The grant of a sign-in without a person; nil for a person's.
+    package let grant: MachineGrant?
     package private(set) var request: SignInRequest
-    package let redirect: RedirectURI
+    package private(set) var redirect: RedirectURI
     /// Nil if the machine decides.
     package let userAgent: UserAgentKind?
     /// More origins that the sign-in's pages may be on, for an agent that restricts navigation.
@@ -52,26 +59,22 @@ package struct SignInProfile: Sendable {
         _ = try reader.stringIfPresent("$schema")
         name = try reader.stringIfPresent("name")
         if let fault = name.flatMap(SignInName.fault) { throw reader.invalid("name", fault) }
-        let issuerText = try reader.string("issuer")
-        // A provider on this machine, such as one for tests. The loopback interface needs no TLS.
-        transport = issuerText.hasPrefix("http://") ? .secureOrLoopback : .secure
-        issuer = try reader.position(of: "issuer").locating { [transport] () throws(OAuthError) in
-            try Issuer(issuerText, transport)
-        }
-        let clientIdentifier = try reader.string("client_id")
-        try reader.position(of: "client_id").locating { () throws(OAuthError) in
-            try SignInRequest.check(clientIdentifier: clientIdentifier)
-        }
+        let provider = try ProviderSettings(&reader)
+        (issuer, metadata, transport) = (provider.issuer, provider.metadata, provider.transport)
+        let settings = try ClientSettings(&reader)
+        (clientAuthentication, grant) = (settings.authentication, settings.grant)
         let scopes = try Self.strings("scopes", &reader) { scope throws(OAuthError) in
             try SignInRequest.check(scope: scope)
         }
+        let defaultScopes = settings.grant == nil && provider.verifiesIDTokens ? ["openid", "offline_access"] : []
+        if scopes?.contains("openid") == true { try Self.checkOpenID(provider, settings, reader) }
         let resources = try Self.strings("resources", &reader) { resource throws(OAuthError) in
             try SignInRequest.check(resource: resource)
         }
         redirect = try Self.redirect(&reader)
         userAgent = try Self.userAgent(&reader)
         request = try SignInRequest(
-            client: Client(clientIdentifier), scopes: scopes ?? ["openid", "offline_access"],
+            client: Client(settings.identifier), scopes: scopes ?? defaultScopes,
             resources: resources ?? [],
             parameters: try Self.parameters("parameters", &reader),
             tokenParameters: try Self.parameters("token_parameters", &reader),
@@ -91,6 +94,7 @@ package struct SignInProfile: Sendable {
         }
         if compliance?.sendsCapability == true { request = try request.adding(claims: ClaimsRequest.protection) }
         usesBroker = try reader.boolIfPresent("broker") ?? false
+        try provider.check(for: grant, reader)
         try reader.finish()
         guard siteLines(name: "").count <= Self.maximumSites else {
             throw reader.invalid("sites", "and the sites of \"est\" and \"session\" are more than \(Self.maximumSites)")
@@ -232,6 +236,27 @@ package struct SignInProfile: Sendable {
         return profile
     }
 
+    /// The same profile, whose client has its secret. Throws `configuration` for one that cannot be sent.
+    package func authenticated(with secret: Secret) throws(OAuthError) -> SignInProfile {
+        var profile = self
+        profile.request.client = Client(
+            request.client.identifier, try clientAuthentication.authentication(with: secret))
+        return profile
+    }
+
+    /// The same profile, whose redirect URI has a port of the loopback interface. Throws `profile` for a redirect URI
+    /// that is not on it.
+    package func redirecting(toPort port: UInt16) throws(SignInError) -> SignInProfile {
+        var profile = self
+        guard let moved = redirect.moved(toPort: port) else {
+            throw SignInError(
+                .profile, "the redirect URI \(redirect) is not on the loopback interface, and has no port to choose",
+                hint: "leave --redirect-port out")
+        }
+        profile.redirect = moved
+        return profile
+    }
+
     /// The same profile, whose pages may manage the device.
     package func enablingSpecialURLs() -> SignInProfile {
         var profile = self
@@ -275,7 +300,7 @@ package struct SignInProfile: Sendable {
 
 extension JSONPosition {
     /// Runs `body`, and puts this place before the text of its error.
-    fileprivate func locating<Value>(_ body: () throws(OAuthError) -> Value) throws(OAuthError) -> Value {
+    func locating<Value>(_ body: () throws(OAuthError) -> Value) throws(OAuthError) -> Value {
         do throws(OAuthError) {
             return try body()
         } catch {

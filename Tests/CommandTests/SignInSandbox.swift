@@ -41,12 +41,12 @@ final class SignInSandbox: Sendable {
     }
 
     func run(
-        _ arguments: [String], environment own: [String: String] = [:], seconds: Double = 120
+        _ arguments: [String], input: String = "", environment own: [String: String] = [:], seconds: Double = 120
     ) throws -> CommandResult {
         try Command.run(
             "/usr/bin/setsid", ["--wait", try Sandbox.executable] + arguments,
             environment: try sandbox.environment(adding: environment.merging(own) { _, new in new }),
-            folder: sandbox.folder.path, in: sandbox.folder, seconds: seconds)
+            folder: sandbox.folder.path, input: input, in: sandbox.folder, seconds: seconds)
     }
 
     /// Gives the vault a passphrase, and starts a server that has it open. Commands have neither a terminal nor the

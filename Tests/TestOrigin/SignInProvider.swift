@@ -59,6 +59,13 @@ package final class SignInProvider: Sendable {
         }
     }
 
+    /// How the clients of the requests to endpoints have proved who they are: "none", "basic", "post" or "refused".
+    package var clients: [String] {
+        TextFile.lines(log).compactMap { line in
+            (try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])?["client"] as? String
+        }
+    }
+
     /// The `claims` and `client_info` of the token requests so far.
     package var tokenParameters: [(claims: String?, clientInfo: String?)] {
         TextFile.lines(log).compactMap { line in

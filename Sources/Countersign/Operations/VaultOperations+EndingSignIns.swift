@@ -54,7 +54,8 @@ extension VaultOperations {
         // The secrets first: a fault in a file of sites may have to be corrected before the rest can be done.
         let isRemoved = try vault.update { contents in
             var bare = record
-            (bare.refreshToken, bare.identityToken, bare.siteTokens) = (nil, nil, [])
+            (bare.refreshToken, bare.identityToken, bare.clientSecret) = (nil, nil, nil)
+            bare.siteTokens = []
             try contents.updateSignIn(bare)
             if let scope, !contents.shares(scope, besides: name) {
                 contents.removeSessions(group: scope.group, host: scope.host.text)
@@ -112,7 +113,7 @@ extension VaultOperations {
     ) async -> End {
         guard let token else { return End() }
         do {
-            let profile = try SignInProfile(Array(record.profile.utf8))
+            let profile = try record.signInProfile()
             // The broker keeps the account and the refresh token, and has no way to revoke an access token.
             if profile.usesBroker { return End() }
             let client = try home.providerClient(now: now)
@@ -121,7 +122,9 @@ extension VaultOperations {
                 refreshToken: record.refreshToken, scope: nil, idToken: nil, clientInfo: nil)
             let (warning, metadata) = await client.revoke(tokens, of: profile)
             let hint = record.account.isEmpty ? nil : record.account
-            let page = metadata.flatMap { EndSession.url(logoutHint: hint, client: profile.request.client, at: $0) }
+            // Nobody has signed in for a grant without a person.
+            let place = profile.grant == nil ? metadata : nil
+            let page = place.flatMap { EndSession.url(logoutHint: hint, client: profile.request.client, at: $0) }
             return End(
                 warning: warning, page: page?.description, userAgent: record.userAgent.isEmpty ? nil : record.userAgent)
         } catch {

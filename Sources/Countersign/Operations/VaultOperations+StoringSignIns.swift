@@ -123,6 +123,7 @@ extension VaultOperations {
             expires: new.expires)
         record.identifier = new.identifier
         record.userAgent = new.userAgent ?? ""
+        record.clientSecret = tokens.client
         record.formerSites = Array(Set(before).sorted().prefix(VaultLimits.formerSignInSites))
         guard contents.wipes[new.name] == nil else { throw Self.isBeingWiped(new.name) }
         try contents.setSignIn(record, accessToken: tokens.access)

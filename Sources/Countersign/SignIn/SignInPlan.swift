@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCryptography
+package import CountersignCryptography
 import CountersignHome
 package import CountersignOAuth
 package import CountersignSignIn
@@ -9,7 +9,7 @@ import CountersignVault
 /// A sign-in that a profile describes, from its checks to the vault. The library and `countersign enroll` take the same
 /// steps: ``check(_:)``, the person's consent, ``prepare(replacing:in:)``, ``SignInFlow``, and storing the result.
 package struct SignInPlan: Sendable {
-    package let profile: SignInProfile
+    package private(set) var profile: SignInProfile
     /// The file or URL of the profile.
     package let source: String
     /// The name of the sign-in and of its access token.
@@ -30,6 +30,9 @@ package struct SignInPlan: Sendable {
         isNameChosen = name != nil
         try SignInName.check(self.name)
     }
+
+    /// Gives the client its secret. Throws `configuration` for one that cannot be sent.
+    package mutating func authenticate(with secret: Secret) throws { profile = try profile.authenticated(with: secret) }
 
     /// The lines that the sign-in adds to the list of sites.
     package var sites: [String] { profile.siteLines(name: name) }
@@ -67,7 +70,7 @@ package struct SignInPlan: Sendable {
 
     /// Stores the tokens and the sites.
     func store(_ new: NewSignIn, _ result: SignInResult, in vault: any OperationPerformer) throws {
-        let tokens = SignInTokens(result.tokens).encoded
+        let tokens = SignInTokens(result.tokens, of: profile).encoded
         if let demand {
             _ = try vault.perform(storing(new, for: demand), secret: tokens)
         } else {
@@ -88,7 +91,7 @@ package struct SignInPlan: Sendable {
         var new = NewSignIn(
             name: name, profile: profile.text, source: source, issuer: profile.issuer.text,
             subject: broker?.subject ?? result.idToken?.subject ?? "",
-            account: broker?.account ?? result.idToken?.accountName ?? "",
+            account: broker?.account ?? result.idToken?.accountName ?? (profile.grant == nil ? "" : profile.clientName),
             scope: result.tokens.scope ?? "", sites: sites, signedIn: now, expires: result.tokens.expiresAt ?? 0,
             formerIssuer: former?.issuer)
         if keepsCertificate { new.keepsCertificate = true }

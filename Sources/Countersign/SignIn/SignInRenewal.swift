@@ -54,10 +54,14 @@ struct SignInRenewal: Sendable {
     private func ask(_ received: inout Received?) async throws {
         // A rotated token that cannot be stored is lost if this process ends.
         try await renewals.onQueue { try vault.update { $0.touch() } }
-        var profile = try SignInProfile(Array(record.profile.utf8))
+        var profile = try record.signInProfile()
         if let demand { profile = try demand.wider(profile) }
         if profile.usesBroker {
             received = try await askBroker(profile)
+            return
+        }
+        if profile.grant != nil {
+            received = try await askGrant(profile)
             return
         }
         let client = try renewals.home.providerClient(now: renewals.now)
@@ -85,7 +89,7 @@ struct SignInRenewal: Sendable {
                 _ = try? await renewals.onQueue { try store(rotated) }
                 action = machine.stored()
             case .finish(let tokens, _):
-                remember(machine.metadata, machine.keys)
+                if profile.metadata == nil { remember(machine.metadata, machine.keys) }
                 let isWhole =
                     TokenCredential.isToken(tokens.accessToken)
                     && tokens.accessToken.count <= VaultLimits.passwordBytes
@@ -115,8 +119,21 @@ struct SignInRenewal: Sendable {
         return Received(tokens: tokens, isWhole: true)
     }
 
+    private func askGrant(_ profile: SignInProfile) async throws -> Received {
+        let client = try renewals.home.providerClient(now: renewals.now)
+        let tokens = try await GrantFlow(profile, client: client, now: renewals.now).run()
+        guard TokenCredential.isToken(tokens.accessToken), tokens.accessToken.count <= VaultLimits.passwordBytes else {
+            throw CountersignError(.refused, "the provider sent an access token that cannot be stored")
+        }
+        return Received(tokens: tokens, isWhole: true)
+    }
+
     private func machine(_ profile: SignInProfile) -> TokenRefresh {
-        let (metadata, keys) = renewals.state.withLock { ($0.metadata[record.issuer], $0.keys[record.issuer]) }
+        // What the provider of another profile with this issuer publishes does not count.
+        let isNamed = profile.metadata != nil
+        let (metadata, keys) = renewals.state.withLock { state in
+            isNamed ? (profile.metadata, nil) : (state.metadata[record.issuer], state.keys[record.issuer])
+        }
         let tokens = TokenSet(
             accessToken: token.token, expiresAt: record.expires == 0 ? nil : record.expires,
             obtainedAt: record.signedIn, refreshToken: record.refreshToken, scope: record.scope,
@@ -136,7 +153,7 @@ struct SignInRenewal: Sendable {
     /// Returns why the provider has not revoked the tokens; nil if it has.
     func revoke(_ received: Received) async -> String? {
         do {
-            let profile = try SignInProfile(Array(record.profile.utf8))
+            let profile = try record.signInProfile()
             // The broker keeps its tokens.
             if profile.usesBroker { return nil }
             let client = try renewals.home.providerClient(now: renewals.now)

@@ -455,8 +455,11 @@ extension SignInRecord {
         refreshToken == nil && (try? SignInProfile(Array(profile.utf8)))?.usesBroker == true
     }
 
+    /// Whether it is a grant without a person, which is repeated in place of a renewal.
+    var isFromGrant: Bool { refreshToken == nil && (try? SignInProfile(Array(profile.utf8)))?.grant != nil }
+
     /// Whether the access token can be renewed.
-    var isRenewable: Bool { refreshToken != nil || isFromBroker }
+    var isRenewable: Bool { refreshToken != nil || isFromBroker || isFromGrant }
 
     /// Why a sign-in has ended that is being removed, or whose removal was interrupted.
     static let isSigningOut = "signing out was not completed"

@@ -2,6 +2,7 @@
 
 package import CountersignCryptography
 package import CountersignOAuth
+package import CountersignSignIn
 import CountersignVault
 
 /// A completed sign-in, without its tokens, on the way into the vault. Times are in seconds since 1970.
@@ -75,14 +76,17 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     package let certificate: ListedCertificate?
     /// Whether the device complies; nil if the profile names no compliance service.
     package let compliance: ListedCompliance?
-    /// The profile's document, for a profile with a compliance service; else nil.
+    /// The profile's document, for a profile with a compliance service or one that is built in; else nil.
     package let profileText: String?
+    /// Whether the client's secret is stored; nil from an earlier version.
+    package let hasClientSecret: Bool?
 
     init(
         _ record: SignInRecord, certificate: ListedCertificate?, compliance: ListedCompliance?, unstored: String?
     ) {
         self.compliance = compliance
-        profileText = compliance == nil ? nil : record.profile
+        profileText = compliance == nil && NamedProvider(rawValue: record.source) == nil ? nil : record.profile
+        hasClientSecret = record.clientSecret != nil
         self.certificate = certificate
         name = record.name
         identifier = record.identifier
@@ -118,16 +122,25 @@ package struct SignedOut: Equatable, Sendable, Codable {
     package let profiles: [RemovedProfile]?
 }
 
-/// The tokens of a sign-in as one secret: for each of access, refresh and ID token, four bytes length and the token.
+/// The tokens of a sign-in as one secret: for each of access, refresh and ID token, four bytes length and the token;
+/// and then the client's secret in the same form, if the client has one.
 package struct SignInTokens: Equatable, Sendable {
     package let access: Secret
     package let refresh: Secret?
     package let identity: Secret?
+    package var client: Secret?
 
-    package init(access: Secret, refresh: Secret?, identity: Secret?) {
+    package init(access: Secret, refresh: Secret?, identity: Secret?, client: Secret? = nil) {
         self.access = access
         self.refresh = refresh
         self.identity = identity
+        self.client = client
+    }
+
+    /// With the secret of the profile's client.
+    package init(_ tokens: TokenSet, of profile: SignInProfile) {
+        self.init(tokens)
+        client = profile.request.client.authentication.secret
     }
 
     /// Omits an ID token that is too long for the vault: nothing depends on it.
@@ -137,7 +150,8 @@ package struct SignInTokens: Equatable, Sendable {
     }
 
     package var encoded: Secret {
-        let all = [access, refresh, identity]
+        // Earlier versions read three.
+        let all = [access, refresh, identity] + (client.map { [$0] } ?? [])
         return Secret(count: all.reduce(0) { $0 + 4 + ($1?.count ?? 0) }) { room in
             var offset = 0
             for token in all {
@@ -159,7 +173,7 @@ package struct SignInTokens: Equatable, Sendable {
         let tokens: [Secret?]? = secret.withBytes { bytes in
             var rest = bytes[...]
             var tokens: [Secret?] = []
-            for _ in 0..<3 {
+            while tokens.count < 3 || tokens.count == 3 && !rest.isEmpty {
                 guard rest.count >= 4 else { return nil }
                 let count = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
                 rest = rest.dropFirst(4)
@@ -170,6 +184,6 @@ package struct SignInTokens: Equatable, Sendable {
             return rest.isEmpty ? tokens : nil
         }
         guard let tokens, let access = tokens[0] else { return nil }
-        self.init(access: access, refresh: tokens[1], identity: tokens[2])
+        self.init(access: access, refresh: tokens[1], identity: tokens[2], client: tokens.count > 3 ? tokens[3] : nil)
     }
 }

@@ -12,6 +12,8 @@ struct SignInReporter: Sendable {
     let agent: UserAgentKind
     /// Whether the command reads the address to which a browser elsewhere is sent.
     var readsAddress = true
+    /// False if the person opens the page.
+    var opensBrowser = true
 
     /// One line of `--events`.
     private struct Line: Encodable {
@@ -38,11 +40,14 @@ struct SignInReporter: Sendable {
             Console.log("info", "a window shows this page:")
             Console.write("\(url)\n", to: STDERR_FILENO)
         case .page(let url):
-            Console.log("info", "the browser opens this page; you can also open it yourself:")
+            let how =
+                opensBrowser
+                ? "the browser opens this page; you can also open it yourself:" : "open this page in a browser:"
+            Console.log("info", how)
             Console.write("\(url)\n", to: STDERR_FILENO)
             if readsAddress, Confirmation.hasTerminal {
-                Console.log(
-                    "info", "if that browser is on another machine, paste the address to which it is sent in the end")
+                let condition = opensBrowser ? "if that browser is on another machine, " : ""
+                Console.log("info", "\(condition)paste the address to which it is sent in the end")
             }
         case .agent(let event): show(event)
         case .code(let authorization):

@@ -34,6 +34,11 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     page          HTML that /authorize answers with, in place of a redirect to the address that replaces REDIRECT in it
     policy        a file without which no token is issued: a protection policy is required
     policy_status the status of that answer (default: 400)
+    secret        of the client, without which the token, device, push and revocation endpoints answer invalid_client
+    method        by which the secret has to come: "basic" or "post"; the only one in the metadata (default: both)
+    assertion     the JWT that is accepted for a token; its grants and token exchange are logged as `token`
+    commas        whether the scope of the tokens is written with commas, as GitHub does
+    error_status  the status of error responses of the token endpoint (default: 400)
     basic         "user:password" with which /authorize challenges (Basic)
 
 HOST is a name in a network of the server's own, whose loopback interface is down; the port is 443 then.
@@ -164,6 +169,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.log(entry | {"status": failure})
             return self.reply(failure, b"<p>broken</p>", "text/html")
         name = "do_" + url.path.strip("/").replace(".well-known/", "").replace("-", "_").replace("/", "_")
+        if url.path in ("/token", "/revoke", "/device", "/push"):
+            entry["client"] = self.authenticate(form)
+            if entry["client"] == "refused":
+                self.server.log(entry | {"status": 401})
+                return self.reply(401, b'{"error": "invalid_client"}', "application/json")
         action = getattr(self, name, None)
         if action is None:
             self.server.log(entry | {"status": 404})
@@ -177,6 +187,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(status, b"" if content is None else json.dumps(content).encode(), "application/json", fields)
 
     do_GET = do_POST = handle_any
+
+    def authenticate(self, form):
+        """How the client has sent its secret: "basic", "post" or "none"; "refused" without the right one."""
+        secret, wanted = self.server.control.get("secret"), self.server.control.get("method")
+        field = self.headers.get("Authorization") or ""
+        if field.startswith("Basic "):
+            pair = base64.b64decode(field[6:]).decode().split(":", 1)
+            name, sent = (urllib.parse.unquote_plus(half) for half in pair)
+            form.setdefault("client_id", name)
+            method = "basic"
+        else:
+            sent, method = form.get("client_secret"), "post" if "client_secret" in form else "none"
+        good = sent == secret and (not secret or wanted in (None, method))
+        return method if good else "refused"
 
     def reply(self, status, body=b"", kind=None, fields=()):
         self.send_response(status)
@@ -203,6 +227,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "id_token_signing_alg_values_supported": ["RS256"], "subject_types_supported": ["public"],
             "authorization_response_iss_parameter_supported": True,
         }
+        if control.get("secret"):
+            methods = [control["method"]] if control.get("method") else ["basic", "post"]
+            document["token_endpoint_auth_methods_supported"] = [f"client_secret_{method}" for method in methods]
         if control.get("push"):
             document["pushed_authorization_request_endpoint"] = f"{issuer}/push"
             document["require_pushed_authorization_requests"] = True
@@ -313,7 +340,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # Tokens
 
     def do_token(self, query, form):
+        status, answer, fields = self.granted(form)
+        if status == 400:
+            status = self.server.control.get("error_status", 400)
+        return status, answer, fields
+
+    def granted(self, form):
         grant = form.get("grant_type")
+        machine = {
+            "client_credentials": None, "urn:ietf:params:oauth:grant-type:jwt-bearer": form.get("assertion"),
+            "urn:ietf:params:oauth:grant-type:token-exchange": form.get("subject_token"),
+        }
+        if grant in machine:
+            wanted = self.server.control.get("assertion")
+            if machine[grant] is not None and machine[grant] != wanted:
+                return 400, {"error": "invalid_grant", "error_description": "the assertion has expired"}, ()
+            if machine[grant] is None and form.get("client_id") != CLIENT:
+                return 401, {"error": "invalid_client"}, ()
+            answer = self.tokens(form.get("scope", ""), None, secrets.token_hex(4))
+            answer.pop("refresh_token", None)
+            return 200, answer | {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}, ()
         if form.get("client_id") != CLIENT:
             return 401, {"error": "invalid_client"}, ()
         policy = self.server.control.get("policy")
@@ -359,6 +405,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer = {"access_token": access, "token_type": "Bearer", "expires_in": control["lifetime"], "scope": scope}
         if "scope" in control:
             answer["scope"] = control["scope"]
+        if control.get("commas"):
+            answer["scope"] = answer["scope"].replace(" ", ",")
         if control["refresh"]:
             padding = "x" * control.get("padding", 0)
             answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding

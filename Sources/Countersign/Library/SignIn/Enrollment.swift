@@ -19,14 +19,17 @@ import Synchronization
 public final class Enrollment: Sendable {
     /// The profile of the sign-in.
     public let profile: EnrollmentProfile
-    let plan: SignInPlan
+    /// With the client's secret once a sign-in has begun.
+    var plan: SignInPlan { present.withLock { $0 } }
+    let present: Mutex<SignInPlan>
     let signIns: SignIns
+    private let secretOfClient = Mutex<Password?>(nil)
     private let streams = EventStreams<EnrollmentEvent>()
     private let handler = Mutex<(any InteractiveWebviewHandler)?>(nil)
     private let pageHandlers = Mutex<[String: PageCallback.Handler]>([:])
 
     init(_ plan: SignInPlan, of profile: EnrollmentProfile, in signIns: SignIns) {
-        self.plan = plan
+        present = Mutex(plan)
         self.profile = profile
         self.signIns = signIns
     }
@@ -49,6 +52,14 @@ public final class Enrollment: Sendable {
         set { pageHandlers.withLock { $0 = newValue } }
     }
 
+    /// The secret of the client at the provider, if the profile's client has one. Without it, the sign-in uses the
+    /// secret that is stored with the sign-in of this name, if that is for the same client; else it throws
+    /// `profileFaulty`. It is stored with the sign-in. Applies to the sign-ins that begin afterwards.
+    public var clientSecret: Password? {
+        get { secretOfClient.withLock { $0 } }
+        set { secretOfClient.withLock { $0 = newValue } }
+    }
+
     /// The lines that the sign-in will add to the list of sites.
     public var siteLines: [String] { plan.sites }
 
@@ -67,7 +78,8 @@ public final class Enrollment: Sendable {
     ///
     /// Waits for the person until `timeout`. `account` is the user name of the account, for a profile whose tokens come
     /// from the identity broker of the machine; nil for its only one. Such a profile needs no agent: the broker shows a
-    /// window of its own, which stays open if the call ends early.
+    /// window of its own, which stays open if the call ends early. Nor does the profile of a machine, whose tokens need
+    /// no person.
     ///
     /// Throws `CancellationError` if the task is cancelled, and ``ChallengeError``:
     ///
@@ -91,9 +103,11 @@ public final class Enrollment: Sendable {
                     .profile, "the profile does not get its tokens from the identity broker, which alone has accounts",
                     hint: "let the person choose the account on the provider's page")
             }
+            if plan.profile.grant != nil { return try await signInMachine() }
             let transfer = await transfer(timeout)
             let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
+            try await authenticate()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
             return try await keepingProfiles { installer in
                 do {
@@ -124,9 +138,13 @@ public final class Enrollment: Sendable {
             guard !plan.profile.usesBroker else {
                 throw SignInError(.profile, "the identity broker has no authorization response to redeem later")
             }
+            guard plan.profile.grant == nil else {
+                throw SignInError(.profile, "the sign-in of a machine has no authorization response to redeem later")
+            }
             let transfer = await transfer(timeout)
             let kind = try agent.kind(for: plan, environment: signIns.environment)
             let former = try await prepare()
+            try await authenticate()
             let window = kind == .embedded ? try await signIns.window(for: plan) : nil
             return try await keepingProfiles { installer in
                 do {
@@ -214,6 +232,14 @@ public final class Enrollment: Sendable {
                 specialURLs: specialURLSupport(transfer, window?.proxy, installer)), limit: timeout,
             now: ChallengeController.now, answer: PageCallbackHandlers(handlers: pageCallbackHandlers).answer,
             report: { [streams] event in streams.tell(EnrollmentEvent(event)) })
+    }
+
+    /// Gets the token of a profile that needs no person, and stores it.
+    private func signInMachine() async throws -> StoredSignIn {
+        let former = try await prepare()
+        try await authenticate()
+        let flow = GrantFlow(plan.profile, client: try signIns.client(), now: ChallengeController.now)
+        return try await store(SignInResult(tokens: try await flow.run(), idToken: nil), replacing: former)
     }
 
     private func former() async throws -> ListedSignIn? {

@@ -29,6 +29,12 @@ struct EnrollCommand: AsyncParsableCommand {
             separate program. `device` shows a code that you enter in a browser anywhere (RFC 8628). The default is \
             the profile's, else `system` on a machine with a display, else `device`.
 
+            Profiles for google, github, gitlab, bitbucket, azure-devops and entra are built in; you register a client \
+            with the provider, and pass its --client-id. If the client has a secret, the command asks for it, and keeps \
+            it in the vault.
+
+            A profile with "grant_type" is for a machine: it gets its token without a browser and a person.
+
             A profile with "broker" gets its tokens from the identity broker on the session bus instead.
 
             The URL for a browser is printed. If the browser is on another machine, paste the address of the page to which \
@@ -39,6 +45,8 @@ struct EnrollCommand: AsyncParsableCommand {
               countersign enroll profile.json --user-agent device
               countersign enroll work --scope wiki.write
               countersign enroll work --acr-values phr --site https://payroll.example
+              countersign enroll github --client-id Iv1.0123456789abcdef --client-secret-from 'exec:/usr/bin/pass github'
+              countersign enroll profile.json --no-browser --redirect-port 8765
             """)
 
     @OptionGroup var homeOption: HomeOption
@@ -46,8 +54,13 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A file or an https URL, or the name of a sign-in, whose profile is read again.", valueName: "profile"))
+            "A file or an https URL, the name of a sign-in, whose profile is read again, or a provider that is built in.",
+            valueName: "profile"))
     var profile: String
+
+    @OptionGroup var provider: ProviderOptions
+    @OptionGroup var clientSecret: ClientSecretOptions
+    @OptionGroup var redirect: RedirectOptions
 
     @Option(help: ArgumentHelp("Sign in with system, system-private, embedded or device.", valueName: "agent"))
     var userAgent: UserAgentKind?
@@ -93,34 +106,48 @@ struct EnrollCommand: AsyncParsableCommand {
         let home = try homeOption.locatedOrNew()
         let client = try home.providerClient(now: Self.now)
         // The proxy of an embedded window needs the passphrase, too.
-        let access = VaultAccess(home: home, secrets: secrets.input, remembered: RememberedPassphrase())
+        let input = clientSecret.input(besides: secrets)
+        let access = VaultAccess(home: home, secrets: input, remembered: RememberedPassphrase())
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
-        guard again != nil || SignInName.fault(of: self.profile) != nil || HomeFile.absolutePath(self.profile) != nil
+        guard
+            again != nil || NamedProvider(rawValue: self.profile) != nil || SignInName.fault(of: self.profile) != nil
+                || HomeFile.absolutePath(self.profile) != nil
         else {
             throw CountersignError(
                 .configuration, "there is neither a file nor a sign-in named \"\(self.profile)\"",
                 hint: "`countersign status` lists the sign-ins; a profile is a file or an https URL")
         }
-        let (read, source) = try await SignInProfile.read(again?.source ?? self.profile, with: client)
+        let (read, source) = try await provider.read(self.profile, again, userAgent, clientSecret, with: client)
         let demand = try stepUp.demand(on: again, scopes: scope, list: home.sites)
         let wider = try read.adding(stepUp.stepUp(scopes: (demand == nil ? [] : again?.scopes ?? []) + scope))
-        let profile = specialURLs ? wider.enablingSpecialURLs() : wider
+        let wanted = specialURLs ? wider.enablingSpecialURLs() : wider
+        let environment = ProcessInfo.processInfo.environment
+        var kind = userAgent ?? wanted.userAgent ?? UserAgentKind.preferred(in: environment)
+        var profile = try redirect.applied(to: wanted, kind)
         var plan = try SignInPlan(profile, from: source, name: name ?? again?.name)
         plan.keepsCertificate = again != nil && !scope.isEmpty
         plan.demand = demand
-        let environment = ProcessInfo.processInfo.environment
-        let kind = userAgent ?? plan.userAgent(in: environment)
+        try clientSecret.check(plan)
         let usesBroker = profile.usesBroker
         guard usesBroker || profile.specialURLs != nil || account == nil else {
             throw CountersignError(
                 .configuration, "--account is for profiles with \"broker\", and \(source) is none",
                 hint: "choose the account on the provider's page")
         }
-        if !usesBroker { try profile.check(kind) }
-        if kind == .embedded, !usesBroker { try EmbeddedAgent.check(environment) }
+        if profile.grant != nil, userAgent != nil {
+            throw CountersignError(
+                .configuration, "--user-agent is for sign-ins of a person, and \(source) is for a machine",
+                hint: "leave --user-agent out")
+        }
+        let opensPage = !usesBroker && profile.grant == nil
+        if opensPage, !redirect.noBrowser || !Confirmation.hasTerminal { try profile.check(kind) }
+        if kind == .embedded, opensPage { try EmbeddedAgent.check(environment) }
         try Confirmation(isGiven: yes).check()
-        if session == nil, try SealedVault(home: home.path).exists() { session = try access.session(creates: true) }
+        let readsSecret = clientSecret.clientSecretStdin
+        if session == nil, try SealedVault(home: home.path).exists() {
+            session = try access.session(creates: true, readsSecret: readsSecret)
+        }
         let former = try session.flatMap { try plan.former(in: $0) }
         try plan.check(former)
         let summary = ProfileSummary(plan, agent: kind, former: former, list: try home.sites())
@@ -128,9 +155,21 @@ struct EnrollCommand: AsyncParsableCommand {
             throw CountersignError(.refused, "nothing was done")
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
-        let vault = try session ?? access.session(creates: true)
+        let vault = try session ?? access.session(creates: true, readsSecret: readsSecret)
         try plan.prepare(replacing: former, in: vault)
-        let reporter = SignInReporter(isJSON: events, agent: kind)
+        let isSecretStored = try clientSecret.authenticate(&plan, former, in: vault, input)
+        profile = plan.profile
+        var redirect = redirect
+        if await lacksDeviceFlow(plan, kind, client) { (kind, redirect.noBrowser) = (.system, true) }
+        var reporter = SignInReporter(isJSON: events, agent: kind)
+        reporter.opensBrowser = !redirect.noBrowser
+        if profile.grant != nil {
+            do {
+                return try await enroll(granting: plan, former, in: vault, client, reporter, interrupts)
+            } catch {
+                throw Self.explaining(error, isStored: isSecretStored, plan.name)
+            }
+        }
         if usesBroker {
             return try await enroll(with: plan, former, in: vault, environment, reporter, interrupts)
         }
@@ -152,8 +191,9 @@ struct EnrollCommand: AsyncParsableCommand {
         let support = await managesDevice ? specialURLSupport(for: plan, door, transfer, installer) : nil
         let flow = SignInFlow(
             profile, client: client,
-            agent: SignInFlow.Agent(
-                kind, environment: environment, door: door?.door, cookies: cookies, specialURLs: support),
+            agent: redirect.agent(
+                SignInFlow.Agent(
+                    kind, environment: environment, door: door?.door, cookies: cookies, specialURLs: support)),
             limit: .seconds(timeout), now: Self.now, nextLine: nextLine, answer: PageAnswers.answer,
             report: reporter.report)
         let languages = PreferredLanguages.field(in: environment)
@@ -176,7 +216,7 @@ struct EnrollCommand: AsyncParsableCommand {
             await door?.close()
             guard let found = transfer.result, (error as? SignInError)?.code == .transferred else {
                 installer.rollBack()
-                throw error
+                throw Self.explaining(error, isStored: isSecretStored, plan.name)
             }
             do {
                 return try store(found, of: plan, former, in: vault, reporter, interrupts)
@@ -187,7 +227,8 @@ struct EnrollCommand: AsyncParsableCommand {
         }
         await door?.close()
         var new = plan.signIn(result, replacing: former, at: Self.now())
-        new.userAgent = kind.rawValue
+        // The browser that stays signed in is not of this machine.
+        new.userAgent = (redirect.noBrowser ? .device : kind).rawValue
         if let former, !former.subject.isEmpty, former.subject != new.subject, plan.demand == nil {
             Console.warning("\(new.account) takes the place of \(former.account), who was signed in before")
         }
@@ -292,7 +333,7 @@ struct EnrollCommand: AsyncParsableCommand {
     }
 
     /// Waits for the renewal of a former sign-in until the person interrupts it.
-    private static func store(
+    static func store(
         _ new: NewSignIn, _ tokens: TokenSet, of plan: SignInPlan, in session: VaultSession, _ interrupts: Interrupts
     ) throws {
         guard !interrupts.haveArrived else { throw CountersignError(.refused, "the command was interrupted") }
@@ -308,7 +349,7 @@ struct EnrollCommand: AsyncParsableCommand {
                     "another process is renewing the access token or the certificate of "
                         + "\(new.name.debugDescription): waiting for it; Ctrl-C revokes the new tokens")
             }, isAbandoned: { interrupts.haveArrived })
-        let secret = SignInTokens(tokens).encoded
+        let secret = SignInTokens(tokens, of: plan.profile).encoded
         if let demand = plan.demand {
             _ = try session.perform(plan.storing(new, for: demand), secret: secret, dialogue)
         } else {
@@ -317,7 +358,7 @@ struct EnrollCommand: AsyncParsableCommand {
     }
 
     /// Revokes tokens that were not stored: no process could use or revoke them later.
-    private static func discard(
+    static func discard(
         _ new: NewSignIn, _ tokens: TokenSet, of profile: SignInProfile, _ client: ProviderClient,
         _ session: VaultSession
     ) async {
@@ -336,10 +377,11 @@ struct EnrollCommand: AsyncParsableCommand {
 
     /// The sign-in that the argument names, if it is neither a URL nor a file. Sets `session` if it opens the vault.
     private func namedSignIn(_ access: VaultAccess, _ session: inout VaultSession?) throws -> ListedSignIn? {
-        guard SignInName.fault(of: profile) == nil, HomeFile.absolutePath(profile) == nil,
+        guard SignInName.fault(of: profile) == nil,
+            NamedProvider(rawValue: profile) != nil || HomeFile.absolutePath(profile) == nil,
             try SealedVault(home: access.home.path).exists()
         else { return nil }
-        let opened = try access.session(creates: true)
+        let opened = try access.session(creates: true, readsSecret: clientSecret.clientSecretStdin)
         session = opened
         return try opened.perform(ListSignIns()).first { $0.name == profile }
     }

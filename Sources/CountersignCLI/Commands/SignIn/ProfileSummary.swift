@@ -13,12 +13,13 @@ struct ProfileSummary {
     init(_ plan: SignInPlan, agent: UserAgentKind, former: ListedSignIn?, list: SiteList) {
         let (profile, name) = (plan.profile, plan.name)
         let request = profile.request
-        var rows = [
-            ("provider", profile.issuer.text), ("client", request.client.identifier), ("name", name),
-            ("scopes", request.scopes.joined(separator: " ")),
-            profile.usesBroker
-                ? ("tokens", "from the identity broker of this machine") : ("user agent", agent.rawValue),
-        ]
+        var rows =
+            Self.provider(profile) + [
+                ("name", name), ("scopes", request.scopes.joined(separator: " ")),
+                profile.usesBroker
+                    ? ("tokens", "from the identity broker of this machine")
+                    : profile.grant.map { ("tokens", Self.tokens(by: $0)) } ?? ("user agent", agent.rawValue),
+            ]
         if !request.resources.isEmpty { rows.append(("resources", request.resources.joined(separator: " "))) }
         for parameter in request.parameters + request.tokenParameters {
             rows.append(("parameter", "\(parameter.name)=\(parameter.value)"))
@@ -68,6 +69,27 @@ struct ProfileSummary {
             "  \(key)\(String(repeating: " ", count: width - key.count))  \(Console.printable(value))\n"
         }
         text = "\(Console.printable(plan.source)) signs you in:\n\(lines.joined())"
+    }
+
+    /// The provider, its endpoints if the profile names them, and the client.
+    private static func provider(_ profile: SignInProfile) -> [(String, String)] {
+        var rows = [("provider", profile.issuer.text)]
+        if let named = profile.metadata {
+            if let endpoint = named.authorizationEndpoint, profile.grant == nil {
+                rows.append(("sign-in page", endpoint.description))
+            }
+            rows.append(("token endpoint", named.tokenEndpoint.description))
+        }
+        let secret = profile.clientAuthentication.needsSecret ? ", with its secret" : ""
+        let client = profile.request.client.identifier
+        rows.append(("client", client.isEmpty ? "none" : "\(client)\(secret)"))
+        return rows
+    }
+
+    /// Without a person.
+    private static func tokens(by grant: MachineGrant) -> String {
+        let file = grant.file.map { ", with the token in \($0), which the provider gets each time" } ?? ""
+        return "without a person, by \(grant.name)\(file)"
     }
 
     /// The changes that the provider's pages may make to the device.

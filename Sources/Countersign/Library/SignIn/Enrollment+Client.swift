@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignOAuth
+import CountersignSignIn
+import CountersignVault
+
+extension Enrollment {
+    /// Gives the plan's client its secret, if it needs one: the program's, else the stored one. The vault has been
+    /// opened.
+    func authenticate() async throws {
+        let plan = plan
+        guard plan.profile.clientAuthentication.needsSecret, !plan.profile.usesBroker else { return }
+        let stored = try await signIns.vault.blocking { [vault = signIns.vault] in
+            try vault.opened(creates: false).flatMap {
+                VaultOperations(home: vault.home, vault: $0, now: ChallengeController.now).clientSecret(of: plan)
+            }
+        }
+        guard let secret = clientSecret?.secret ?? stored else {
+            throw SignInError(
+                .profile, "the client \(plan.profile.request.client.identifier) has a secret, which is not known here",
+                hint: "set Enrollment.clientSecret")
+        }
+        try present.withLock { try $0.authenticate(with: secret) }
+    }
+}
