@@ -89,6 +89,9 @@ extension VaultContents {
             throw error
         }
         signIns[record.name] = record
+        if let before, before.issuer != record.issuer || before.subject != record.subject {
+            tokenPermissions[record.name] = nil
+        }
     }
 
     /// Replaces a sign-in and keeps its access token. Throws `invalidRecord` for a value outside ``VaultLimits``, and
@@ -109,6 +112,7 @@ extension VaultContents {
         guard signIns.removeValue(forKey: name) != nil else { return false }
         tokens[name] = nil
         compliance[name] = nil
+        tokenPermissions[name] = nil
         advance()
         return true
     }

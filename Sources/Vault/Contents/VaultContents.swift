@@ -67,6 +67,8 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var compliance: [String: ComplianceRecord] = [:]
     /// By name.
     package internal(set) var wipes: [String: WipeRecord] = [:]
+    /// By name. ``signIns`` has a sign-in of the same name for each.
+    package internal(set) var tokenPermissions: [String: TokenPermission] = [:]
 
     package init() {
         self.init(generation: 1, credentials: [:], identityKeys: [:], interception: nil)
@@ -113,6 +115,7 @@ package struct VaultContents: Equatable, Sendable {
             + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
             + pendingTokens.count + (hasOwnOrder ? 1 : 0)
             + (tagKey == nil ? 0 : 1) + profiles.count + compliance.count + wipes.count
+            + tokenPermissions.count
     }
 
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are

@@ -25,6 +25,7 @@ enum RecordKind: UInt8 {
     case profile = 20
     case compliance = 21
     case wipe = 22
+    case tokenPermission = 24
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

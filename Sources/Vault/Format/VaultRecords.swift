@@ -59,6 +59,7 @@ import CountersignCryptography
 ///         title, message, page, 8 bytes checked, 8 bytes confirmed; earlier versions end at checked
 ///     kind 22, a wipe that has begun: name, identifier of the sign-in, 8 bytes begun, list of lines for sites, group
 ///         and host of a shared session, both empty without one
+///     kind 24, the permission to give out the access token of a sign-in of kind 13: name, 8 bytes permitted
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
 /// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.
@@ -171,6 +172,9 @@ enum VaultRecords {
         for (_, record) in contents.wipes.sorted(by: { $0.key < $1.key }) {
             writer.record(.wipe) { $0.append(record) }
         }
+        for (_, record) in contents.tokenPermissions.sorted(by: { $0.key < $1.key }) {
+            writer.record(.tokenPermission) { $0.append(record) }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -209,6 +213,7 @@ enum VaultRecords {
         contents.profiles = parts.profiles
         contents.compliance = parts.compliance
         contents.wipes = parts.wipes
+        contents.tokenPermissions = parts.tokenPermissions
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -336,6 +341,10 @@ enum VaultRecords {
         case .wipe:
             let name = try parts.name(of: kind, in: &body)
             parts.wipes[name] = try body.wipe(named: name)
+        case .tokenPermission:
+            let name = try parts.name(of: kind, in: &body)
+            guard parts.signIns[name] != nil else { throw RecordReader.malformed("a permission without a sign-in") }
+            parts.tokenPermissions[name] = TokenPermission(name: name, permitted: try body.time())
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -359,6 +368,7 @@ private struct DecodedRecords {
     var profiles: [String: ProfileRecord] = [:]
     var compliance: [String: ComplianceRecord] = [:]
     var wipes: [String: WipeRecord] = [:]
+    var tokenPermissions: [String: TokenPermission] = [:]
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
