@@ -71,6 +71,10 @@ package struct OAuthError: CodedError {
         package let claims: String?
         /// `adi`: the name of the account that a protection policy is for. Not part of any message.
         package let account: String?
+        /// `correlation_id`. Not part of any message.
+        package var correlationID: String?
+        /// ``ClientInfo/homeAccountIdentifier``, from `client_info`. Not part of any message.
+        package var homeAccount: String?
 
         package init(error: String, suberror: String? = nil, claims: String? = nil, account: String? = nil) {
             self.error = error

@@ -12,6 +12,10 @@ struct ProviderError: Equatable {
     let claims: String?
     /// `adi`: the name of the account that the error is about.
     let account: String?
+    /// `correlation_id`: finds the request in the provider's log.
+    private(set) var correlationID: String?
+    /// `client_info`.
+    private(set) var clientInfo: ClientInfo?
 
     /// The longest `claims` that are kept, in bytes.
     static let maximumClaimsBytes = 16 * 1024
@@ -53,6 +57,22 @@ struct ProviderError: Equatable {
         self.init(
             error: error, suberror: text("suberror"), description: text("error_description"), claims: text("claims"),
             account: text("adi"), hiding: secrets)
+        correlationID = text("correlation_id").flatMap { id in
+            Self.isCorrelation(id) && !ProviderText.repeats(secrets, id) ? id : nil
+        }
+        clientInfo = text("client_info").flatMap { ClientInfo($0) }
+    }
+
+    private static func isCorrelation(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
     }
 
     /// The error for a response that is not a success. `secrets` are those of the request.
@@ -75,9 +95,11 @@ struct ProviderError: Equatable {
     func error(from place: String, retryAfter: Int64? = nil) -> OAuthError {
         let (code, fault, hint) = meaning
         let more = (suberror.map { ", \($0)" } ?? "") + (description.map { ": \($0)" } ?? "")
+        var providerCode = OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims, account: account)
+        providerCode.correlationID = correlationID
+        providerCode.homeAccount = clientInfo?.homeAccountIdentifier
         return OAuthError(
-            code, fault, "\(place) reports \(error)\(more)", hint: hint,
-            providerCode: OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims, account: account),
+            code, fault, "\(place) reports \(error)\(more)", hint: hint, providerCode: providerCode,
             retryAfter: retryAfter)
     }
 

@@ -28,6 +28,11 @@ enum ProviderText {
         return isSecret ? "(hidden)" : PrintableText.plain(isWord ? text : masked(bytes))
     }
 
+    /// Whether `text` repeats one of `secrets`.
+    static func repeats(_ secrets: [Secret], _ text: String) -> Bool {
+        secrets.contains { occurs($0, in: Array(text.utf8)) }
+    }
+
     private static func occurs(_ secret: Secret, in bytes: [UInt8]) -> Bool {
         guard secret.count >= 4, secret.count <= bytes.count else { return false }
         return secret.withBytes { secret in

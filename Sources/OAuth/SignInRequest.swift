@@ -86,6 +86,19 @@ package struct SignInRequest: Sendable, Equatable {
         return request
     }
 
+    /// With other wishes; nil keeps those that it has, and a parameter replaces the one of its name. Throws
+    /// `configuration` for a parameter that cannot be sent.
+    package func changing(
+        prompt: String?, loginHint: String?, parameters more: [Parameter]
+    ) throws(OAuthError) -> SignInRequest {
+        var request = self
+        request.prompt = prompt ?? request.prompt
+        request.loginHint = loginHint ?? request.loginHint
+        request.parameters = parameters.filter { old in !more.contains { $0.name.isExactly(old.name) } } + more
+        try request.check()
+        return request
+    }
+
     /// The parameters of the request for authorization that say how the person signs in, and the profile's own.
     var authorizationParameters: [Parameter] {
         var required: [Parameter] = []

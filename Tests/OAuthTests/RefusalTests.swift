@@ -28,7 +28,8 @@ import Testing
 
     @Test func errorsDoNotRepeatWhatWasSent() throws {
         func body(_ secret: String) -> String {
-            #"{"error":"e-\#(secret)","suberror":"s-\#(secret)","error_description":"Invalid token: \#(secret)"}"#
+            #"{"error":"e-\#(secret)","suberror":"s-\#(secret)","error_description":"Invalid token: \#(secret)","#
+                + #""correlation_id":"\#(secret)"}"#
         }
         var errors: [(OAuthError?, String)] = []
         var refresh = try Sample.refreshing()
@@ -62,7 +63,7 @@ import Testing
         for (error, secret) in errors {
             let text =
                 "\(error?.detail ?? secret) \(error?.providerCode?.error ?? "") "
-                + (error?.providerCode?.suberror ?? "")
+                + (error?.providerCode?.suberror ?? "") + (error?.providerCode?.correlationID ?? "")
             #expect(!text.contains(secret))
             #expect(text.contains("reports"))
         }

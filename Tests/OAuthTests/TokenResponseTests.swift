@@ -72,6 +72,13 @@ import Testing
             #expect(found?.fault == .person)
             #expect(found?.providerCode == .init(error: "invalid_grant", suberror: "bad_token"))
         }
+        let microsoft = error {
+            _ = try read(
+                #"{"error":"x","correlation_id":"2b8a1cf2-1","client_info":"eyJ1aWQiOiJ1IiwidXRpZCI6InQifQ"}"#, 400)
+        }
+        #expect(microsoft?.providerCode?.correlationID == "2b8a1cf2-1" && microsoft?.providerCode?.homeAccount == "u.t")
+        let strange = error { _ = try read(#"{"error":"x","correlation_id":"a b","client_info":"?"}"#, 400) }
+        #expect(strange?.providerCode == .init(error: "x"))
         let policy = #"{"error":"unauthorized_client","suberror":"protection_policy_required","adi":"jo"}"#
         for status in [200, 400, 401, 403, 429, 500, 503] {
             let found = error { _ = try read(policy, status) }
