@@ -4,12 +4,12 @@ package import CountersignCryptography
 
 /// Something that a command does with a home's vault: in its own process if it opens the vault, otherwise in the
 /// running server, which has it open. The properties of the value are the arguments, in JSON on the control socket. An
-/// operation may carry a secret into the vault, beside its value; none takes a secret out of it.
+/// operation may carry a secret into the vault, beside its value. Only ``GiveToken`` takes one out of it.
 ///
 /// ``OperationTable`` lists all operations. Those with keys in PKCS#11 tokens are missing on purpose: their URIs name
 /// libraries, which the server would load.
 package protocol VaultOperation: Codable, Sendable {
-    /// The type of its result, which never contains a secret.
+    /// The type of its result, which never contains a secret, except for the access token of ``GiveToken``.
     associatedtype Result: Codable & Sendable
 
     /// Its name on the control socket; no other operation has it.

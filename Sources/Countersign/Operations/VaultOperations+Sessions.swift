@@ -5,7 +5,7 @@ import CountersignVault
 
 extension VaultOperations {
     /// The current cookies of a session, for an agent that this process runs; nil without any. Not available as a
-    /// ``VaultOperation``, because no operation takes a secret out of the vault: an agent behind the running server's
+    /// ``VaultOperation``, because operations take no cookies out of the vault: an agent behind the running server's
     /// proxy gets the cookies from the proxy.
     package func session(_ key: SharedSession.Key) -> SharedSession? {
         guard var session = contents?.sessions[key] else { return nil }

@@ -67,6 +67,8 @@ package final class SignInRenewals: Sendable {
         /// The providers' metadata, by issuer.
         var metadata: [String: ProviderMetadata] = [:]
         var keys: [String: KeySet] = [:]
+        /// Why the provider sent no token the last time, by name.
+        var lastFailures: [String: any Error] = [:]
     }
 
     /// `delay` is from 0 to 1; at 1, the renewal begins when half of the margin has passed.
@@ -267,6 +269,7 @@ package final class SignInRenewals: Sendable {
                 }
             }
         }
+        state.withLock { [failure] in $0.lastFailures[name] = failure }
         if let received {
             do {
                 let stored = try await onQueue { try renewal.store(received) }
@@ -395,6 +398,9 @@ package final class SignInRenewals: Sendable {
         }
         changed()
     }
+
+    /// Why the provider sent no token of that name the last time that this process asked; nil if it sent one.
+    func lastFailure(of name: String) -> (any Error)? { state.withLock { $0.lastFailures[name] } }
 
     func isPaused(_ record: SignInRecord, at time: Int64) -> Bool {
         SignInFailures.isPaused(after: record.failures, last: record.lastFailure, at: time)

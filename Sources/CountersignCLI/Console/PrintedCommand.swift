@@ -47,7 +47,8 @@ enum PrintedCommand {
             command = next
             depth += 1
         }
-        guard command.configuration.subcommands.isEmpty else { return String(text) }
+        let configuration = command.configuration
+        guard configuration.subcommands.isEmpty || configuration.defaultSubcommand != nil else { return String(text) }
         return (words[..<depth] + ["--home", Substring(ShellWord.quoted(path))] + words[depth...])
             .joined(separator: " ")
     }

@@ -31,6 +31,7 @@ struct CountersignCommand: ParsableCommand {
             TestCommand.self, RouteCommand.self, PauseCommand.self, ResumeCommand.self, EnrollCommand.self,
             StatusCommand.self,
             UnenrollCommand.self,
+            TokenCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
             PACWorkerCommand.self,

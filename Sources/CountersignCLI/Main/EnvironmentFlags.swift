@@ -34,6 +34,7 @@ struct EnvironmentFlags {
             command = next
             depth += 1
         }
+        if let implied = command.configuration.defaultSubcommand { command = implied }
         let given = arguments[depth...].prefix { $0 != "--" }
         var inserted: [String] = []
         // Only this command: describing all of them takes longer than the rest of the start-up.

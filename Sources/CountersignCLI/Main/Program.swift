@@ -11,14 +11,15 @@ import Glibc
 enum Program {
     static func main() {
         Startup.prepare()
+        let given = HelperNames.arguments(CommandLine.arguments)
         do {
             // The parser shows the general help for a command that does not exist.
-            if let report = UsageReport(unknownHelp: Array(CommandLine.arguments.dropFirst())) {
+            if let report = UsageReport(unknownHelp: given) {
                 report.write()
                 exit(ExitCode.validationFailure.rawValue)
             }
             let arguments = try EnvironmentFlags(ProcessInfo.processInfo.environment)
-                .inserted(into: Array(CommandLine.arguments.dropFirst()), of: CountersignCommand.self)
+                .inserted(into: given, of: CountersignCommand.self)
             let command = try CountersignCommand.parseAsRoot(arguments)
             if let command = command as? any AsyncParsableCommand {
                 try wait(for: command)
@@ -27,7 +28,7 @@ enum Program {
                 try command.run()
             }
         } catch {
-            let status = status(of: error)
+            let status = status(of: error, given)
             exit(status == 0 && Console.hasLostOutput ? ExitCode.failure.rawValue : status)
         }
         if Console.hasLostOutput { exit(ExitCode.failure.rawValue) }
@@ -52,8 +53,8 @@ enum Program {
     }
 
     /// Writes `error`'s message. Returns the status that the command chose, or 0 for help, 64 for a usage error, 1 for
-    /// any other error.
-    private static func status(of error: any Error) -> Int32 {
+    /// any other error. `given` are the arguments.
+    private static func status(of error: any Error, _ given: [String]) -> Int32 {
         if let chosen = error as? ExitCode { return chosen.rawValue }
         let code = CountersignCommand.exitCode(for: error)
         if code == .success {
@@ -61,7 +62,7 @@ enum Program {
             return code.rawValue
         }
         if code == .validationFailure {
-            UsageReport(error, Array(CommandLine.arguments.dropFirst())).write()
+            UsageReport(error, given).write()
             return code.rawValue
         }
         for diagnostic in Diagnostic.all(in: error) { Console.error(diagnostic) }

@@ -106,6 +106,8 @@ struct UnknownCommand {
             }
             guard !known.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
             let meant = SpellingHint.closest(to: word, among: names)
+            // The word may be an argument of the command that is meant without its name.
+            if meant == nil, command.configuration.defaultSubcommand != nil { return nil }
             return UnknownCommand(word, below: path, meant: meant)
         }
         return nil

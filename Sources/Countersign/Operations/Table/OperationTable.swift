@@ -15,6 +15,8 @@ package enum OperationTable {
         // Sign-ins
         ListSignIns.self, CheckSignIn.self, StoreSignIn.self, StoreSiteToken.self, RemoveSignIn.self,
         RemediateCompliance.self, WipeSignIn.self,
+        // Access tokens as values
+        GiveToken.self, PermitToken.self, ListTokenPermissions.self,
         // Shared sessions
         ListSessions.self, StoreSession.self, ClearSessions.self,
         // Configuration profiles
