@@ -257,6 +257,16 @@ package struct SignInProfile: Sendable {
         return profile
     }
 
+    /// The same profile, with other wishes for one sign-in, as ``SignInRequest/changing(prompt:loginHint:parameters:)``
+    /// takes them.
+    package func changing(
+        prompt: String?, loginHint: String?, parameters: [SignInRequest.Parameter]
+    ) throws(OAuthError) -> SignInProfile {
+        var profile = self
+        profile.request = try request.changing(prompt: prompt, loginHint: loginHint, parameters: parameters)
+        return profile
+    }
+
     /// The same profile, whose pages may manage the device.
     package func enablingSpecialURLs() -> SignInProfile {
         var profile = self

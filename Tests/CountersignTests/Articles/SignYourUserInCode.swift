@@ -45,6 +45,30 @@ struct SignYourUserInCode {
         return true
     }
 
+    func ownProfile() throws -> EnrollmentProfile {
+        try EnrollmentProfile(
+            issuer: "https://id.corp.example", clientID: "mail-app", scopes: ["openid", "offline_access", "mail.read"],
+            sites: ["https://api.corp.example"], name: "mail")
+    }
+
+    func signIn(_ enrollment: Enrollment, as account: String) async throws -> StoredSignIn {
+        enrollment.options = SignInOptions(prompt: .login, loginHint: account)
+        return try await enrollment.signIn()
+    }
+
+    func authorization(_ signIns: SignIns) async throws -> String {
+        do {
+            let token = try await signIns.token(for: "mail", scopes: ["mail.read"])
+            return "Bearer \(token.value.text)"
+        } catch let error as ChallengeError where error.code == .signInRequired {
+            guard case .signIn(let name, let scopes)? = error.remedy,
+                let signIn = try await signIns.all().first(where: { $0.name == name })
+            else { throw error }
+            try await signIns.enrollment(again: signIn, addingScopes: scopes).signIn()
+            return "Bearer \(try await signIns.token(for: name).value.text)"
+        }
+    }
+
     func ask(_ question: String) async -> String? { nil }
 
     func answerPages(of enrollment: Enrollment) {

@@ -67,6 +67,8 @@ public struct ChallengeError: Error, Sendable {
         /// The provider issues no token before the organisation's protection policy is applied: remediate
         /// ``ChallengeError/accountID`` with a ``ComplianceManager``, and sign in again.
         public static let protectionPolicyRequired = Code("protectionPolicyRequired")
+        /// The person has to sign in again: the sign-in has ended, or its token lacks a scope.
+        public static let signInRequired = Code("signInRequired")
         /// There is no sign-in of that name.
         public static let signInMissing = Code("signInMissing")
         /// There is no configuration profile with that identifier.
@@ -121,6 +123,8 @@ public struct ChallengeError: Error, Sendable {
     public internal(set) var siteProblems: [SiteProblem] = []
     /// The account that a protection policy is for, with the code `protectionPolicyRequired`; otherwise nil.
     public internal(set) var accountID: String?
+    /// The error that the provider has reported, if that is the cause; otherwise nil.
+    public internal(set) var oauthError: OAuthErrorResponse?
     /// Overrides the fault that the code implies.
     private let blamed: Fault?
 

@@ -31,6 +31,7 @@ extension ChallengeError {
         }
         let diagnostic = Diagnostic.all(in: error).first
         self.init(code, diagnostic?.message ?? "\(error)", hint: diagnostic?.hint)
+        oauthError = (error as? OAuthError).flatMap { OAuthErrorResponse($0) }
     }
 
     /// Converts an error of reading a profile.

@@ -27,6 +27,7 @@ public final class Enrollment: Sendable {
     private let streams = EventStreams<EnrollmentEvent>()
     private let handler = Mutex<(any InteractiveWebviewHandler)?>(nil)
     private let pageHandlers = Mutex<[String: PageCallback.Handler]>([:])
+    private let wishes = Mutex(SignInOptions())
 
     init(_ plan: SignInPlan, of profile: EnrollmentProfile, in signIns: SignIns) {
         present = Mutex(plan)
@@ -58,6 +59,14 @@ public final class Enrollment: Sendable {
     public var clientSecret: Password? {
         get { secretOfClient.withLock { $0 } }
         set { secretOfClient.withLock { $0 = newValue } }
+    }
+
+    /// What the provider's page is asked for beyond the profile: `prompt`, the suggested account and further
+    /// parameters. Applies to the sign-ins that begin afterwards, but not to ``SignInAgent/device`` and to tokens of
+    /// the identity broker, which have no such page.
+    public var options: SignInOptions {
+        get { wishes.withLock { $0 } }
+        set { wishes.withLock { $0 = newValue } }
     }
 
     /// The lines that the sign-in will add to the list of sites.
@@ -226,7 +235,7 @@ public final class Enrollment: Sendable {
         _ installer: AppProfileInstaller?
     ) throws -> SignInFlow {
         SignInFlow(
-            plan.profile, client: try signIns.client(),
+            try options.applied(to: plan.profile), client: try signIns.client(),
             agent: try agent.resolved(
                 for: plan, environment: signIns.environment, window: window,
                 specialURLs: specialURLSupport(transfer, window?.proxy, installer)), limit: timeout,
