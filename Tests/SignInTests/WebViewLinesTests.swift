@@ -22,6 +22,7 @@ import Testing
             .ready(protocolVersion: 1), .loadStarted(url: page + "authorize"), .loadFinished(url: page + "authorize"),
             .loadFailed(url: page, code: .certificate, message: "Unacceptable TLS certificate"),
             .loadFailed(url: page, code: .network, message: "Could not connect"),
+            .loadFailed(url: page, code: .proxy, message: "login.example:443: connection refused"),
             .loadFailed(url: page, code: .stopped, message: "Load request cancelled"),
             .loadFailed(url: page, code: .other, message: "Grüße \"\\\n"),
             .redirect(url: "com.example.app:/callback?code=abc&state=xyz#top"),

@@ -23,14 +23,10 @@ package final class VirtualDisplay: Sendable {
         formerPrograms = Self.programs(on: name)
     }
 
-    /// The environment of `countersign` with the web view in a window. GLib, which finds no bus, would start one for
-    /// the display (dbus-launch --autolaunch), and that the one for screen readers; neither would end.
+    /// The environment of `countersign` with the web view in a window. There is no session bus.
     package var windowEnvironment: [String: String] {
         get throws {
-            [
-                "DISPLAY": name, "COUNTERSIGN_WEBVIEW": try Tool.webView(), "DBUS_SESSION_BUS_ADDRESS": "disabled:",
-                "GTK_A11Y": "none",
-            ]
+            ["DISPLAY": name, "COUNTERSIGN_WEBVIEW": try Tool.webView()]
         }
     }
 

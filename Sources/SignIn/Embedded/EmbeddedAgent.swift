@@ -307,7 +307,7 @@ extension UserAgentEvent {
         case .loadFinished(let url): self = .loadFinished(url: printable(url: url))
         case .loadFailed(let url, let code, let message):
             let message = PageText.printable(message)
-            let reason = code == .other ? message : "\(code.clause) (\(message))"
+            let reason = code.clause.map { "\($0) (\(message))" } ?? message
             self = .loadFailed(url: printable(url: url), reason: reason)
         case .navigationRefused(let url, let why):
             self = .navigationRefused(url: printable(url: url), reason: why.clause)
@@ -335,12 +335,13 @@ extension WebViewEvent.FailureCode {
 }
 
 extension WebViewEvent.LoadFailure {
-    fileprivate var clause: String {
+    /// Nil if the message says all.
+    fileprivate var clause: String? {
         switch self {
         case .certificate: "its certificate does not verify"
         case .network: "there was no response"
         case .stopped: "the load was stopped"
-        case .other: "it failed"
+        case .proxy, .other: nil
         }
     }
 }

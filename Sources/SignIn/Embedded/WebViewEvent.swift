@@ -29,7 +29,7 @@ enum WebViewEvent: Equatable, Sendable {
     case failed(code: FailureCode, sentence: String, remedy: String)
 
     enum LoadFailure: String, CaseIterable, Sendable {
-        case certificate, network, stopped, other
+        case certificate, network, proxy, stopped, other
     }
 
     enum Refusal: String, CaseIterable, Sendable {

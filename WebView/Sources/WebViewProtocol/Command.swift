@@ -23,6 +23,8 @@ package enum Command: Equatable, Sendable {
     case close
     /// Writes the content of the window to a PNG file. Only with `--test`.
     case snapshot(file: String)
+    /// Presses the button of the notice above the page, as the person does. Only with `--test`.
+    case pressButton
 
     /// - Throws: `ProtocolError`, whose text has no value from the line.
     package init(line: some Collection<UInt8>) throws(ProtocolError) {
@@ -64,7 +66,7 @@ package enum Command: Equatable, Sendable {
 
 extension Command: Codable {
     private enum Kind: String, Codable {
-        case open, load, answerMessage, reportSession, addCookies, showMessage, cancel, close, snapshot
+        case open, load, answerMessage, reportSession, addCookies, showMessage, cancel, close, snapshot, pressButton
     }
 
     private enum KindKey: String, CodingKey {
@@ -112,6 +114,9 @@ extension Command: Codable {
         case .close:
             _ = try decoder.members(PlainKey.self)
             self = .close
+        case .pressButton:
+            _ = try decoder.members(PlainKey.self)
+            self = .pressButton
         case .snapshot:
             self = .snapshot(file: try decoder.members(SnapshotKey.self).decode(String.self, forKey: .file))
         }
@@ -142,6 +147,7 @@ extension Command: Codable {
             try members.encode(text, forKey: .text)
         case .cancel: try type.encode(Kind.cancel, forKey: .type)
         case .close: try type.encode(Kind.close, forKey: .type)
+        case .pressButton: try type.encode(Kind.pressButton, forKey: .type)
         case .snapshot(let file):
             var members = encoder.container(keyedBy: SnapshotKey.self)
             try members.encode(Kind.snapshot, forKey: .type)

@@ -8,7 +8,8 @@ package enum Event: Equatable, Sendable {
     case ready(protocolVersion: Int, webKit: String)
     case loadStarted(url: String)
     case loadFinished(url: String)
-    /// `message` is WebKit's text, in the person's language. The page that was shown before stays.
+    /// `message` is WebKit's text, in the person's language, or a sentence of the proxy. The page that was shown before
+    /// stays.
     case loadFailed(url: String, code: LoadFailure, message: String)
     /// The redirect URI was met, with its query and fragment. The load was cancelled and the window stays.
     case redirect(url: String)
@@ -49,8 +50,10 @@ package enum Event: Equatable, Sendable {
 package enum LoadFailure: String, Codable, Sendable {
     /// The server's certificate does not verify.
     case certificate
-    /// Names, connections, TLS, the proxy.
+    /// Names, connections, TLS.
     case network
+    /// The proxy answers in place of the server: it cannot reach it, or does not trust it.
+    case proxy
     /// Stopped by the page or the person.
     case stopped
     case other

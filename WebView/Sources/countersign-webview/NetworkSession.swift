@@ -7,6 +7,8 @@ import WebViewProtocol
 struct NetworkSession {
     let pointer: OpaquePointer?
     let cookies: CookieJar
+    /// Before a proxy with a password.
+    private let relay: ProxyRelay?
 
     init(_ signIn: SignIn) {
         if let folder = signIn.dataFolder {
@@ -21,8 +23,11 @@ struct NetworkSession {
             pointer = webkit_network_session_new_ephemeral()
         }
         webkit_network_session_set_tls_errors_policy(pointer, WEBKIT_TLS_ERRORS_POLICY_FAIL)
+        relay = signIn.proxy.flatMap { $0.password == nil ? nil : ProxyRelay($0) }
         if let proxy = signIn.proxy {
-            let settings = webkit_network_proxy_settings_new(Self.proxyURL(proxy), nil)
+            // If the relay cannot start, nothing can listen at the address: no request bypasses the proxy.
+            let url = proxy.password == nil ? proxy.url : "http://127.0.0.1:\(relay?.port ?? 0)"
+            let settings = webkit_network_proxy_settings_new(url, nil)
             webkit_network_session_set_proxy_settings(pointer, WEBKIT_NETWORK_PROXY_MODE_CUSTOM, settings)
             webkit_network_proxy_settings_free(settings)
         } else {
@@ -31,8 +36,9 @@ struct NetworkSession {
         cookies = CookieJar(manager: webkit_network_session_get_cookie_manager(pointer))
     }
 
-    /// If the relay cannot start, nothing can listen at the address: no request bypasses the proxy.
-    private static func proxyURL(_ proxy: ProxyAddress) -> String {
-        proxy.password == nil ? proxy.url : "http://127.0.0.1:\(ProxyRelay(proxy)?.port ?? 0)"
+    /// Why the proxy has made no tunnel to the URL's server.
+    func tunnelFailure(_ url: String) -> String? {
+        guard let url = PageURL(url), let host = url.host, let port = url.port else { return nil }
+        return relay?.failures["\(host):\(port)"]
     }
 }

@@ -11,7 +11,7 @@ struct Options {
     var caBundle: String?
     /// Permits http on loopback in allowed origins.
     var permitsLoopbackHTTP = false
-    /// Permits the same and the command `snapshot`.
+    /// Permits the same and the commands `snapshot` and `pressButton`.
     var isTest = false
     /// Set by `Launcher`.
     var isInNamespace = false
@@ -47,7 +47,7 @@ struct Options {
 
           --ca-bundle FILE  trust the certificates in FILE (PEM) instead of the system's
           --loopback-http   permit providers with http on loopback
-          --test            the same, and the command snapshot
+          --test            the same, and the commands snapshot and pressButton
           --version         print the version of the protocol and of WebKitGTK
           --help            print this text
         """

@@ -110,6 +110,9 @@ final class Program {
         case .snapshot(let file):
             guard options.isTest else { throw ProtocolError("'snapshot' needs --test") }
             try opened().snapshot(file: file)
+        case .pressButton:
+            guard options.isTest else { throw ProtocolError("'pressButton' needs --test") }
+            try opened().notice.press()
         }
     }
 

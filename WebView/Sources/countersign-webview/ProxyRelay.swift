@@ -11,6 +11,7 @@ import WebViewProtocol
 /// this process's children. Plain http is refused.
 struct ProxyRelay {
     let port: UInt16
+    let failures = TunnelFailures()
 
     /// Starts to listen. Nil if the machine has no socket left.
     init?(_ proxy: ProxyAddress) {
@@ -19,15 +20,17 @@ struct ProxyRelay {
         let isListening = Self.withPointer(&address) { bind(listener, $0, $1) == 0 } && listen(listener, 64) == 0
         guard listener >= 0, isListening, let port = Self.port(listener, getsockname) else { return nil }
         self.port = port
-        Self.thread {
+        Self.thread { [failures] in
             while true {
                 let client = accept(listener, nil, nil)
-                if client >= 0 { Self.thread { Self.serve(client, proxy, relayPort: port) } }
+                if client >= 0 { Self.thread { Self.serve(client, proxy, relayPort: port, failures) } }
             }
         }
     }
 
-    private static func serve(_ client: Int32, _ proxy: ProxyAddress, relayPort: UInt16) {
+    private static func serve(
+        _ client: Int32, _ proxy: ProxyAddress, relayPort: UInt16, _ failures: TunnelFailures
+    ) {
         defer { close(client) }
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
         guard let peer = port(client, getpeername), PeerProcess.isChild(peerPort: peer, ownPort: relayPort) else {
@@ -38,11 +41,20 @@ struct ProxyRelay {
             return
         }
         guard let upstream = connect(to: proxy) else {
+            failures[request.authority] = "the proxy cannot be reached"
             write(client, Array("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
             return
         }
         defer { close(upstream) }
         write(upstream, request.head(for: proxy))
+        guard let head = readHead(upstream) else {
+            failures[request.authority] = "the proxy does not answer"
+            return
+        }
+        // Before WebKit has it, which then asks.
+        let response = TunnelResponse(head: head)
+        failures[request.authority] = response?.isOpen == false ? response?.reason : nil
+        guard write(client, head) else { return }
         let other = thread { copy(from: upstream, to: client) }
         copy(from: client, to: upstream)
         g_thread_join(other)

@@ -69,9 +69,39 @@ extension SignInWindow {
         let message = error.message.map { String(cString: $0) } ?? ""
         if let event = progress.failed(url: Self.withoutSecrets(url), code: code, message: message) {
             program.report(event)
-            showMessage("The page could not be loaded: \(message)")
+            showFailure(url.map { String(cString: $0) } ?? "", message)
         }
         reportAwaitedSession()
+    }
+
+    /// Whether a response of the main frame is a page. One that the proxy has made is a failure of the load, and so is
+    /// an error without content.
+    func isPage(_ response: OpaquePointer?) -> Bool {
+        let url = webkit_uri_response_get_uri(response).map { String(cString: $0) } ?? ""
+        guard let (code, reason) = failure(response, url) else { return true }
+        if let event = progress.failed(url: PageURL(url)?.withoutSecrets ?? "", code: code, message: reason) {
+            program.report(event)
+        }
+        showFailure(url, reason)
+        return false
+    }
+
+    private func failure(_ response: OpaquePointer?, _ url: String) -> (LoadFailure, String)? {
+        let headers = webkit_uri_response_get_http_headers(response)
+        func field(_ name: String) -> String? {
+            headers.flatMap { soup_message_headers_get_list($0, name) }.map { String(cString: $0) }
+        }
+        let status = webkit_uri_response_get_status_code(response)
+        if status >= 400, field("Content-Type") == nil, let reason = session.tunnelFailure(url) {
+            return (.proxy, reason)
+        }
+        // Without a proxy, the field could only be the server's.
+        let said = signIn.proxy == nil ? nil : field("Proxy-Status").flatMap { ProxyFailure($0) }
+        let details = said?.details ?? ""
+        let clause = "the response has the status \(status)"
+        if said?.isError == true { return (.proxy, details.isEmpty ? clause : details) }
+        guard status >= 400, field("Content-Length") == "0" else { return nil }
+        return (.other, details.isEmpty ? "\(clause) and no page" : "\(clause) and no page: \(details)")
     }
 
     private static func withoutSecrets(_ text: UnsafePointer<CChar>?) -> String {

@@ -38,6 +38,12 @@ extension SignInWindow {
                 webkit_policy_decision_download(decision)
                 return 1
             }
+            if type == WEBKIT_POLICY_DECISION_TYPE_RESPONSE, csn_is_main_response(decision) != 0,
+                !window.isPage(csn_response(decision))
+            {
+                webkit_policy_decision_ignore(decision)
+                return 1
+            }
             let mayContinue =
                 type == WEBKIT_POLICY_DECISION_TYPE_RESPONSE
                 ? window.mayShow(csn_response(decision), isTypeSupported: csn_is_type_supported(decision) != 0)
@@ -133,7 +139,12 @@ extension SignInWindow {
 
 extension SignInWindow {
     private func decide(_ action: OpaquePointer?, opensWindow: Bool) -> Bool {
-        let url = webkit_uri_request_get_uri(webkit_navigation_action_get_request(action))
+        let request = webkit_navigation_action_get_request(action)
+        let url = webkit_uri_request_get_uri(request)
+        // Nil for schemes other than http and https.
+        if let url, let method = webkit_uri_request_get_http_method(request) {
+            if String(cString: method) != "GET" { postedURL = String(cString: url) }
+        }
         return decide(
             url.map { String(cString: $0) } ?? "", opensWindow: opensWindow,
             isRedirect: webkit_navigation_action_is_redirect(action) != 0)

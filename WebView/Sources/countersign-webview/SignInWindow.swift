@@ -16,7 +16,9 @@ final class SignInWindow {
     var hasHeaders = false
     private let window: UnsafeMutablePointer<GtkWindow>?
     private let originLabel: OpaquePointer?
-    private let failureLabel: OpaquePointer?
+    let notice = NoticeBar()
+    /// The last page that was asked for by another method than GET, and so cannot be asked for again.
+    var postedURL = ""
     /// The configuration profiles of the window.
     private(set) lazy var profiles = ProfileDownloads(of: self)
     private var reportedCookies: [Cookie]?
@@ -45,19 +47,13 @@ final class SignInWindow {
         gtk_widget_set_margin_bottom(label, 6)
         gtk_label_set_ellipsize(originLabel, PANGO_ELLIPSIZE_START)
         gtk_box_append(csn_box(box), label)
-        let failure = gtk_label_new("")
-        failureLabel = csn_label(failure)
-        gtk_label_set_wrap(failureLabel, 1)
-        for setMargin in [gtk_widget_set_margin_start, gtk_widget_set_margin_end, gtk_widget_set_margin_bottom] {
-            setMargin(failure, 6)
-        }
-        gtk_widget_set_visible(failure, 0)
-        gtk_box_append(csn_box(box), failure)
+        gtk_box_append(csn_box(box), notice.widget)
         gtk_widget_set_vexpand(csn_widget(view), 1)
         gtk_box_append(csn_box(box), csn_widget(view))
         gtk_window_set_child(window, box)
         connectSignals()
         connect(window, "close-request", to: self, Self.windowClosed)
+        connect(notice.button, "clicked", to: self, Self.retryClicked)
     }
 
     /// Stores the cookies, then loads the first page.
@@ -101,9 +97,13 @@ final class SignInWindow {
     }
 
     /// Shows a sentence above the page until the next one loads, or nothing if it is empty.
-    func showMessage(_ sentence: String) {
-        gtk_label_set_text(failureLabel, sentence)
-        gtk_widget_set_visible(csn_widget(gpointer(failureLabel)), sentence.isEmpty ? 0 : 1)
+    func showMessage(_ sentence: String) { notice.show(sentence) }
+
+    /// Shows why a page is not there, with a button to load it again.
+    func showFailure(_ url: String, _ reason: String) {
+        let host = PageURL(url)?.host.map { " of \($0)" } ?? ""
+        let isRepeatable = url != postedURL && signIn.policy.decide(url) == .allow
+        notice.show("The page\(host) could not be loaded: \(reason)", retrying: isRepeatable ? url : signIn.first.url)
     }
 
     /// Reports the selected cookies if they are not those that were reported last.
@@ -177,6 +177,13 @@ final class SignInWindow {
     private static let windowClosed: @convention(c) (gpointer?, gpointer?) -> gboolean = { _, data in
         SignInWindow.from(data).program.end(.window)
         return 1
+    }
+
+    private static let retryClicked: @convention(c) (gpointer?, gpointer?) -> Void = { _, data in
+        let window = SignInWindow.from(data)
+        guard let url = window.notice.retried else { return }
+        // The fields of the first request belong to it each time.
+        window.load(url == window.signIn.first.url ? window.signIn.first : PageRequest(url: url))
     }
 
     static func from(_ data: gpointer?) -> SignInWindow {

@@ -14,8 +14,20 @@ enum Surroundings {
         signal(SIGPIPE, SIG_IGN)
         for name in removed { unsetenv(name) }
         for (name, value) in set { setenv(name, value, 1) }
+        if !hasSessionBus { setenv("DBUS_SESSION_BUS_ADDRESS", "disabled:", 1) }
         // Messages of the libraries may quote a page's content or addresses.
         g_log_set_writer_func({ _, _, _, _ in G_LOG_WRITER_HANDLED }, nil, nil)
+    }
+
+    /// Without one, GLib would start a bus for the display (`dbus-launch --autolaunch`), and on it the services for
+    /// screen readers. None of them would end with the window. GLib looks in the same places.
+    private static var hasSessionBus: Bool {
+        if let address = getenv("DBUS_SESSION_BUS_ADDRESS"), address[0] != 0 { return true }
+        guard let folder = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), folder.hasPrefix("/") else {
+            return false
+        }
+        var status = stat()
+        return stat("\(folder)/bus", &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
     }
 
     /// After a fault of its own, the process ends at once. If `SWIFT_BACKTRACE` enables it, the Swift runtime would

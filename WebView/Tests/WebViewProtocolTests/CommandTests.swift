@@ -21,7 +21,7 @@ struct CommandTests {
         let commands: [Command] = [
             small, .open(open), .load(PageRequest(url: "https://login.example/2", headers: ["A": "b"])),
             .load(PageRequest(url: "https://login.example/2")), .answerMessage(id: 7, answer: #"{"a":1}"#), .cancel,
-            .close, .snapshot(file: "/tmp/a.png"),
+            .close, .snapshot(file: "/tmp/a.png"), .pressButton,
         ]
         for command in commands { #expect(try Command(line: try command.line) == command) }
     }

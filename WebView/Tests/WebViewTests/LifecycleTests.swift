@@ -65,6 +65,33 @@ extension WebView {
             #expect(!processes.contains(where: Self.isRunning))
         }
 
+        /// On a display of its own: GLib starts one bus for each.
+        @Test func noBusRemains() throws {
+            let server = try LineProcess("/usr/bin/env", ["Xvfb", "-displayfd", "1", "-nolisten", "tcp"])
+            defer { server.kill() }
+            let display = ":" + (try #require(server.first { $0 }))
+            let view = try WebViewProcess(
+                environment: ["DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""])
+            view.send(.open(WebViewProcess.request("/")))
+            try view.loaded()
+            #expect(!Self.programs(with: "DISPLAY=\(display)").isEmpty)
+            view.close()
+            let deadline = Date(timeIntervalSinceNow: 20)
+            while !Self.programs(with: "DISPLAY=\(display)").isEmpty, Date() < deadline { usleep(50_000) }
+            #expect(Self.programs(with: "DISPLAY=\(display)") == [])
+        }
+
+        /// The names of the running programs that have inherited a variable.
+        private static func programs(with variable: String) -> [String] {
+            let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+            return processes.filter { Int($0) != nil }.compactMap { process in
+                guard let variables = FileManager.default.contents(atPath: "/proc/\(process)/environ"),
+                    variables.split(separator: 0).contains(Data(variable.utf8))
+                else { return nil }
+                return try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+            }
+        }
+
         private static func isRunning(_ id: pid_t) -> Bool {
             guard let stat = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8) else { return false }
             return !stat.contains(") Z ")
@@ -119,7 +146,7 @@ extension WebView {
         @Test(arguments: [
             "{", "text", "{\"type\":\"other\"}", "{\"type\":\"close\",\"a\":1}",
             "{\"type\":\"load\",\"url\":\"https://a/\"}",
-            "{\"type\":\"snapshot\",\"file\":\"/nonexistent\"}",
+            "{\"type\":\"snapshot\",\"file\":\"/nonexistent\"}", "{\"type\":\"pressButton\"}",
             String(repeating: " ", count: Limits.lineBytes) + "{\"type\":\"close\"}",
         ])
         func aLineThatIsNoCommandIsAFailure(line: String) throws {

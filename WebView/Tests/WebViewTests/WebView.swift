@@ -25,13 +25,16 @@ final class WebViewProcess {
         _ path: String, arguments: [String] = ["--test"], _ change: (inout OpenRequest) -> Void = { _ in }
     ) throws -> WebViewProcess {
         let view = try WebViewProcess(arguments)
-        let server = PageServer.shared
-        var request = OpenRequest(
-            url: server.first + path, redirectURIs: ["com.example.app:/cb", "https://app.example/cb"],
-            allowedOrigins: [server.first], timeLimit: .seconds(300))
+        var request = request(path)
         change(&request)
         view.send(.open(request))
         return view
+    }
+
+    static func request(_ path: String) -> OpenRequest {
+        OpenRequest(
+            url: PageServer.shared.first + path, redirectURIs: ["com.example.app:/cb", "https://app.example/cb"],
+            allowedOrigins: [PageServer.shared.first], timeLimit: .seconds(300))
     }
 
     func send(_ command: Command) {

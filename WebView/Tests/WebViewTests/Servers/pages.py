@@ -87,12 +87,17 @@ class Pages(http.server.BaseHTTPRequestHandler):
             self.reply(200, [("Content-Type", "application/x-apple-aspen-config")], "x")
         elif path == "/basic":
             self.reply(401, [("WWW-Authenticate", 'Basic realm="x"')], "<script>fetch('/answer?shown')</script>")
+        elif path == "/status":
+            # As Countersign's responses in place of a server's.
+            fields = [("Proxy-Status", query["said"])] if "said" in query else []
+            self.reply(int(query["status"]), fields + [("Content-Type", query.get("type", "text/plain"))],
+                       query.get("body", ""))
         elif path == "/407":
             self.reply(407, [("Proxy-Authenticate", 'Basic realm="countersign"')], "")
         elif path in PAGES:
             self.reply(200, [], PAGES[path])
         else:
-            self.reply(404, [], "")
+            self.reply(404, [], "not found")
 
     do_POST = do_GET
 
@@ -125,6 +130,12 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             self.send_header("Proxy-Authenticate", 'Basic realm="countersign"')
             self.send_header("Content-Length", "0")
             self.send_header("Connection", "close")
+            return self.end_headers()
+        if self.path.startswith("down."):
+            self.send_response(502)
+            self.send_header("Proxy-Status", 'countersign; error=dns_error; details="down.test: \\"no\\" such host"')
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Length", "0")
             return self.end_headers()
         upstream = socket.create_connection(("127.0.0.1", ports["secure"]))
         self.send_response(200)
