@@ -73,10 +73,16 @@ package struct OAuthError: CodedError {
         package let account: String?
         /// `correlation_id`. Not part of any message.
         package var correlationID: String?
-        /// ``ClientInfo/homeAccountIdentifier``, from `client_info`. Not part of any message.
-        package var homeAccount: String?
+        /// `client_info`: that account in the directory. Not part of any message.
+        package let clientInfo: ClientInfo?
+        /// ``ClientInfo/homeAccountIdentifier`` of that account.
+        package var homeAccount: String? { clientInfo?.homeAccountIdentifier }
 
-        package init(error: String, suberror: String? = nil, claims: String? = nil, account: String? = nil) {
+        package init(
+            error: String, suberror: String? = nil, claims: String? = nil, account: String? = nil,
+            clientInfo: ClientInfo? = nil
+        ) {
+            self.clientInfo = clientInfo
             self.error = error
             self.suberror = suberror
             self.claims = claims

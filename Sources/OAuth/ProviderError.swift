@@ -14,8 +14,8 @@ struct ProviderError: Equatable {
     let account: String?
     /// `correlation_id`: finds the request in the provider's log.
     private(set) var correlationID: String?
-    /// `client_info`.
-    private(set) var clientInfo: ClientInfo?
+    /// `client_info`: that account in the directory.
+    let clientInfo: ClientInfo?
 
     /// The longest `claims` that are kept, in bytes.
     static let maximumClaimsBytes = 16 * 1024
@@ -24,7 +24,7 @@ struct ProviderError: Equatable {
     /// request: texts that repeat them are not shown.
     init?(
         error: String, suberror: String? = nil, description: String? = nil, claims: String? = nil,
-        account: String? = nil, hiding secrets: [Secret] = []
+        account: String? = nil, clientInfo: String? = nil, hiding secrets: [Secret] = []
     ) {
         guard !error.isEmpty, error.utf8.count <= 200,
             error.utf8.allSatisfy({ (0x20...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C })
@@ -33,6 +33,7 @@ struct ProviderError: Equatable {
         self.suberror = suberror.flatMap { $0.isEmpty ? nil : ProviderText.code($0, hiding: secrets) }
         self.description = description.map { ProviderText.sentence($0, hiding: secrets) }
         self.claims = claims.flatMap { $0.utf8.count <= Self.maximumClaimsBytes ? $0 : nil }
+        self.clientInfo = clientInfo.flatMap { ClientInfo($0) }
         self.account = account.flatMap { Self.isAccount($0) ? $0 : nil }
     }
 
@@ -56,11 +57,10 @@ struct ProviderError: Equatable {
         }
         self.init(
             error: error, suberror: text("suberror"), description: text("error_description"), claims: text("claims"),
-            account: text("adi"), hiding: secrets)
+            account: text("adi"), clientInfo: text("client_info"), hiding: secrets)
         correlationID = text("correlation_id").flatMap { id in
             Self.isCorrelation(id) && !ProviderText.repeats(secrets, id) ? id : nil
         }
-        clientInfo = text("client_info").flatMap { ClientInfo($0) }
     }
 
     private static func isCorrelation(_ text: String) -> Bool {
@@ -93,11 +93,12 @@ struct ProviderError: Equatable {
 
     /// `place` is who has reported it: `the token endpoint`.
     func error(from place: String, retryAfter: Int64? = nil) -> OAuthError {
-        let (code, fault, hint) = meaning
+        let (code, fault, general) = meaning
+        let hint = description.flatMap { DirectoryError.advice(in: $0) } ?? general
         let more = (suberror.map { ", \($0)" } ?? "") + (description.map { ": \($0)" } ?? "")
-        var providerCode = OAuthError.ProviderCode(error: error, suberror: suberror, claims: claims, account: account)
+        var providerCode = OAuthError.ProviderCode(
+            error: error, suberror: suberror, claims: claims, account: account, clientInfo: clientInfo)
         providerCode.correlationID = correlationID
-        providerCode.homeAccount = clientInfo?.homeAccountIdentifier
         return OAuthError(
             code, fault, "\(place) reports \(error)\(more)", hint: hint, providerCode: providerCode,
             retryAfter: retryAfter)

@@ -206,6 +206,17 @@ import Testing
         #expect(bench.proxy.process.errorOutput.contains("the sign-in \"work\" has ended"))
     }
 
+    /// Microsoft's directory gives the reason as a number.
+    @Test func theNumberOfAnErrorIsExplained() throws {
+        let bench = try Bench(lifetime: 0)
+        let text = "AADSTS700082: The refresh token has expired due to inactivity."
+        try bench.provider.change(["error": "invalid_grant", "description": text])
+        let seen = try bench.get()
+        #expect(seen.proxyStatus.contains("because it was not used for a long time; sign in"), "\(seen.proxyStatus)")
+        let status = try bench.user.run("status", "--no-header")
+        #expect(status.output.contains("AADSTS700082") && status.output.contains("time: sign in again"))
+    }
+
     /// The provider ends a sign-in whose refresh token is used twice.
     @Test func processesThatNeedATokenAtOnceRenewItOnce() throws {
         let bench = try Bench(lifetime: 0)

@@ -434,12 +434,12 @@ package final class SignInRenewals: Sendable {
 
     func reportEnd(of name: String, _ reason: String) {
         logger.warning(
-            "the sign-in \"\(name)\" has ended: \(reason)",
+            "the sign-in \"\(name)\" has ended: \(DirectoryError.explained(reason, signsIn: true))",
             metadata: ["hint": "sign in again with `countersign enroll \(name)`"])
     }
 
     static func text(_ error: any Error) -> String {
-        Diagnostic.all(in: error).map(\.message).joined(separator: "; ")
+        Diagnostic.all(in: error).map { DirectoryError.explained($0.message) }.joined(separator: "; ")
     }
 
     /// Makes a change to the vault take effect in the policy.
@@ -487,11 +487,14 @@ extension SignInRecord {
     }
 
     /// ``ended``, with the command that completes an interrupted removal.
-    var shownEnd: String { ended == Self.isSigningOut ? endedText(because: ended) : ended }
+    var shownEnd: String {
+        ended == Self.isSigningOut ? endedText(because: ended) : DirectoryError.explained(ended)
+    }
 
     fileprivate func endedText(because reason: String) -> String {
         reason == Self.isSigningOut
             ? "\(reason); `countersign unenroll \(name)` completes it"
-            : "the sign-in \"\(name)\" has ended: \(reason); sign in again with `countersign enroll \(name)`"
+            : "the sign-in \"\(name)\" has ended: \(DirectoryError.explained(reason, signsIn: true)); "
+                + "sign in again with `countersign enroll \(name)`"
     }
 }

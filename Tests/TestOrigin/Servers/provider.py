@@ -12,6 +12,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     fail          maps a path to the status with which it answers; "hang": does not answer; "close": closes the
                   connection; "drip": sends a byte a second
     error         at /authorize: sent instead of a code; at /token: an error code for refreshes
+    description   of that error
     scope         the scope of the tokens (default: the one that is asked for)
     forge         "none": an unsigned ID token; "key": signed with another key; "audience", "nonce", "expired": a wrong
                   claim
@@ -311,7 +312,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 200, page + self.typing(), ()
         answer = {"state": query.get("state"), "iss": self.server.issuer}
         if control.get("error"):
-            answer |= {"error": control["error"], "error_description": "as the test wants"}
+            answer |= {"error": control["error"], "error_description": control.get("description", "as the test wants")}
         else:
             code = secrets.token_urlsafe(16)
             self.server.codes[code] = query
@@ -380,7 +381,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if grant == "refresh_token":
             token = form.get("refresh_token")
             if self.server.control.get("error"):
-                return 400, {"error": self.server.control["error"]}, ()
+                description = self.server.control.get("description")
+                more = {"error_description": description} if description else {}
+                return 400, {"error": self.server.control["error"]} | more, ()
             if token in self.server.used:
                 self.server.refresh_tokens.clear()
                 return 400, {"error": "invalid_grant", "error_description": "used twice"}, ()
