@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
-import CountersignDeviceManagement
+package import CountersignDeviceManagement
 import CountersignOAuth
 import CountersignVault
 import FoundationEssentials
@@ -61,7 +61,7 @@ package struct ComplianceReport: Equatable, Sendable, Codable {
 
     package var isCompliant: Bool { status == ComplianceStatus.compliant.name }
 
-    init(_ outcome: ComplianceOutcome, tokenFailure: String? = nil) {
+    package init(_ outcome: ComplianceOutcome, tokenFailure: String? = nil) {
         status = outcome.status.name
         title = outcome.title
         message = outcome.message
@@ -103,10 +103,11 @@ extension ComplianceRecord {
     /// Why no challenge of the sign-in is answered: for `Proxy-Status`, the log and `explain`. Nil if that is not so.
     var reason: String? {
         guard !isCompliant else { return nil }
-        let status = ComplianceStatus(rawValue: status)?.name ?? ""
         let text = title.hasSuffix(".") ? "\(title) \(message)" : "\(title). \(message)"
         let open = page.isEmpty || page.utf8.count > Self.reasonPageLimit ? "" : "open \(page) or "
-        return "the device does not comply with the policy of \"\(name)\" (\(status)): \(Self.short(text)) "
+        let sentences = Self.short(text)
+        let stop = [".", "!", "?"].contains(sentences.last) ? "" : "."
+        return "the device does not comply with the policy of \"\(name)\": \(sentences)\(stop) "
             + "To continue, \(open)run \(Remedy.remediate(name: name).sentence)"
     }
 }

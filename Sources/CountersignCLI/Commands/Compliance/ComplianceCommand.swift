@@ -26,6 +26,14 @@ struct ComplianceCommand: AsyncParsableCommand {
     static let restart =
         "the organisation wants programs to start again: restart those that use its sites"
 
+    /// The rules that the device does not meet, with their help pages.
+    static func show(_ rules: [ComplianceReport.Rule]) {
+        for rule in rules {
+            let more = rule.moreInformation.map { "; see \($0)" } ?? ""
+            Console.log("info", Console.printable("\(rule.title): \(rule.description)\(more)"))
+        }
+    }
+
     /// Has the running server start again, if there is one.
     fileprivate static func restartServer(of home: Home) {
         do {
@@ -172,16 +180,13 @@ struct ComplianceCommand: AsyncParsableCommand {
 
         private static func show(_ report: ComplianceReport, _ name: String) throws {
             guard report.isCompliant else {
-                for rule in report.rules {
-                    let more = rule.moreInformation.map { "; see \($0)" } ?? ""
-                    Console.log("info", Console.printable("\(rule.title): \(rule.description)\(more)"))
-                }
+                ComplianceCommand.show(report.rules)
                 let hint =
                     report.hasNoPolicy
                     ? "no protection policy is assigned; ask who administers the account"
                     : report.page.map { "open \($0)" }
                 Console.error(
-                    Diagnostic(Console.printable("\(report.status): \(report.title): \(report.message)"), hint: hint))
+                    Diagnostic(Console.printable("\(report.title): \(report.message)"), hint: hint))
                 throw ExitCode.failure
             }
             if report.restarts { Console.warning(ComplianceCommand.restart) }
