@@ -21,6 +21,7 @@ final class BrowserVisit: Sendable {
     private let report: @Sendable (SignInEvent) -> Void
     private let showing = Mutex<Task<Void, any Error>?>(nil)
     private let reported = Mutex(0)
+    private let record = Mutex(VisitRecord())
 
     /// How many events of the page are reported, and how many redirects that do not belong to the sign-in: a page or
     /// another process can cause them without end.
@@ -59,6 +60,7 @@ final class BrowserVisit: Sendable {
                 guard state.action == nil else { return .foreign }
                 switch state.machine.redirected(message) {
                 case .ignored(let error):
+                    record.withLock { $0.noteIgnored(error.detail, hint: error.hint) }
                     reportOneOfMany(.redirectIgnored(reason: error.detail, hint: error.hint))
                     return .foreign
                 case .accepted(let action):
@@ -83,7 +85,7 @@ final class BrowserVisit: Sendable {
             for try await _ in end {}
         } catch {
             // The redirect may have arrived first.
-            if state.withLock({ $0.action == nil }) { throw error }
+            if state.withLock({ $0.action == nil }) { throw record.withLock { $0.explaining(error, profile) } }
         }
         return try state.withLock { state in
             guard let action = state.action else { throw SignInError(.cancelled, "the sign-in was cancelled") }
@@ -155,7 +157,12 @@ final class BrowserVisit: Sendable {
         }
         return SignInPage(
             url: url, redirect: redirect, origins: origins, limit: limit, messages: messages,
-            report: { [self] in reportOneOfMany(.agent($0)) }, judge: { judge(.url($0)) }, answer: answer)
+            report: { [self] in noted($0) }, judge: { judge(.url($0)) }, answer: answer)
+    }
+
+    private func noted(_ event: UserAgentEvent) {
+        record.withLock { $0.note(event) }
+        reportOneOfMany(.agent(event))
     }
 
     private func reportOneOfMany(_ event: SignInEvent) {

@@ -115,6 +115,32 @@ import Testing
             ]), "\(result.said)")
     }
 
+    /// The proxy cannot reach the page's server; the window and the end of the sign-in say so.
+    @Test func aPageThatCannotBeReachedIsReported() throws {
+        let port = try Loopback.freePorts(1)[0]
+        let page = "https://provider.test.localhost:\(port)/next"
+        let bench = try SignInSandbox(
+            ["page": "<script>location = '\(page)?secret'</script>"],
+            profile: ["redirect_uri": Self.scheme, "navigation_hosts": ["provider.test.localhost:\(port)"]],
+            isTLS: true)
+        try bench.sandbox.succeed("trust", "anchor", "add", TestPKI.shared.originAnchor)
+        let result = try enroll(bench, "--timeout", "15", "--events")
+        let reason = "provider.test.localhost:\(port): connection refused"
+        #expect(
+            try events(result).contains(["event": "load-failed", "url": page, "reason": reason]), "\(result.said)")
+        #expect(result.status == 1 && result.error.contains("before that, \(page) could not be loaded: \(reason)"))
+    }
+
+    @Test func theEndNamesTheOptionForARefusedSpecialURL() throws {
+        let bench = try SignInSandbox(
+            ["page": "<script>location = 'msauth://enroll?cpurl=https://mdm.example/'</script>"],
+            profile: ["redirect_uri": Self.scheme])
+        let result = try enroll(bench, "--timeout", "8")
+        let last = result.error.components(separatedBy: "error: ").last ?? ""
+        #expect(
+            result.status == 1 && last.contains("msauth://enroll") && last.contains("--special-urls"), "\(result.said)")
+    }
+
     @Test func aRedirectOfAnotherSignInIsIgnored() throws {
         let page = """
             <script>

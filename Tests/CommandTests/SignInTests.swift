@@ -50,6 +50,24 @@ import Testing
         }
     }
 
+    @Test func aSmallerGrantIsSaidAtTheEnd() throws {
+        let bench = try SignInSandbox(
+            ["scope": "openid https://graph.example/Files.Read", "refresh": false],
+            profile: ["scopes": ["openid", "files.read", "files.write"]])
+        let result = try bench.enroll()
+        #expect(result.status == 0 && result.error.contains("has not granted files.write: "), "\(result.said)")
+        #expect(result.error.contains("sent no refresh token: the sign-in ends at 20"), "\(result.said)")
+        #expect(result.error.contains("--scope offline_access"), "\(result.said)")
+        let stored = try events(try bench.enroll("--events")).last
+        #expect(stored?["missingScopes"] == "files.write" && stored?["renewable"] == "no", "\(result.said)")
+    }
+
+    @Test func anErrorOfTheDirectoryIsExplained() throws {
+        let bench = try SignInSandbox(["error": "access_denied", "description": "AADSTS53003: Access is blocked."])
+        let result = try bench.enroll()
+        #expect(result.status == 1 && result.error.contains("hint: the organisation's access policy blocks"))
+    }
+
     @Test func signingOutRemovesExactlyWhatTheProfileBrought() throws {
         let bench = try SignInSandbox(profile: ["sites": ["https://api.corp.example"], "name": "work"])
         try bench.sandbox.succeed("sites", "add", "https://own.corp.example")

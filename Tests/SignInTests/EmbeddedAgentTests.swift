@@ -89,7 +89,9 @@ import Testing
         #expect(
             events.entries == [
                 .loadStarted(url: "https://127.0.0.1:8443/authorize"),
-                .navigationRefused(url: "https://evil.example/", reason: "it is not one of the profile's hosts"),
+                .navigationRefused(
+                    url: "https://evil.example/", reason: "it is not one of the profile's hosts",
+                    hint: "if the organisation uses that host, its profile must name it in \"navigation_hosts\""),
             ])
         #expect(heard.count == 2 && heard.last == #"{"type":"close"}"#)
         #expect(heard.first?.contains(#""redirectURIs":["com.example.app:/cb"]"#) == true)

@@ -8,6 +8,16 @@ enum PageAnswers {
     /// How often to ask a question after unusable answers.
     private static let attempts = 3
 
+    /// Says before the sign-in which questions of the pages this command cannot put to a person.
+    static func warn(of types: [String]) {
+        let unknown = types.filter { !PageQuestions.types.contains($0) }
+        guard !unknown.isEmpty else { return }
+        Console.warning(
+            "the profile permits questions of the type \(PageText.printable(unknown.joined(separator: ", "))), "
+                + "which this command cannot answer: a page that needs the answer does not go on",
+            hint: "if that happens, use --user-agent system")
+    }
+
     /// The answer for the page; nil if the person cancels, or there is no terminal.
     static func answer(_ message: PageMessage) async -> String? {
         let questions: PageQuestions

@@ -27,6 +27,8 @@ struct SignInReporter: Sendable {
         var account: String?
         var expires: String?
         var certificate: String?
+        var missingScopes: String?
+        var renewable: String?
     }
 
     var report: @Sendable (SignInEvent) -> Void {
@@ -77,8 +79,8 @@ struct SignInReporter: Sendable {
         case .loadStarted(let url): Console.log("info", "the window loads \(url)")
         case .loadFinished: break
         case .loadFailed(let url, let reason): Console.warning("the window cannot load \(url): \(reason)")
-        case .navigationRefused(let url, let reason):
-            Console.warning("the window does not go to \(url): \(reason)")
+        case .navigationRefused(let url, let reason, let hint):
+            Console.warning("the window does not go to \(url): \(reason)", hint: hint)
         case .messageReceived(let origin): Console.log("info", "the page of \(origin) asks a question")
         case .specialURL(let subject): Console.log("info", "the page asks for \(subject)")
         case .sessionOpened(let url, let installsProfile):
@@ -88,6 +90,9 @@ struct SignInReporter: Sendable {
         case .profileInstalled(let sentence): Console.log("info", "a configuration profile is installed: \(sentence)")
         case .profileNotInstalled(let reason): Console.warning("the configuration profile is not installed: \(reason)")
         case .unavailable(let reason): Console.warning(reason)
+        case .handedOff(let url):
+            Console.log("info", "another program opens this address; you can also open it yourself:")
+            Console.write("\(Console.printable(url))\n", to: STDERR_FILENO)
         case .othersOmitted: Console.warning("very much happens in the window; no more of it is shown here")
         }
     }
@@ -107,7 +112,7 @@ struct SignInReporter: Sendable {
         case .agent(.loadStarted(let url)): Line(event: "load-started", url: url)
         case .agent(.loadFinished(let url)): Line(event: "load-finished", url: url)
         case .agent(.loadFailed(let url, let reason)): Line(event: "load-failed", url: url, reason: reason)
-        case .agent(.navigationRefused(let url, let reason)):
+        case .agent(.navigationRefused(let url, let reason, hint: _)):
             Line(event: "navigation-refused", url: url, reason: reason)
         case .agent(.messageReceived(let origin)): Line(event: "page-message", origin: origin)
         case .agent(.specialURL(let subject)): Line(event: "special-url", url: subject)
@@ -116,6 +121,7 @@ struct SignInReporter: Sendable {
         case .agent(.profileInstalled(let sentence)): Line(event: "profile-installed", reason: sentence)
         case .agent(.profileNotInstalled(let reason)): Line(event: "profile-not-installed", reason: reason)
         case .agent(.unavailable(let reason)): Line(event: "unavailable", reason: reason)
+        case .agent(.handedOff(let url)): Line(event: "handed-off", url: url)
         case .agent(.othersOmitted): Line(event: "others-omitted")
         case .code(let authorization):
             Line(
@@ -144,13 +150,16 @@ struct SignInReporter: Sendable {
     }
 
     /// The last lines. `certificate` is the sign-in's certificate.
-    func stored(_ new: NewSignIn, _ certificate: ListedCertificate?) {
+    func stored(_ new: NewSignIn, _ certificate: ListedCertificate?, _ grant: GrantReport? = nil) {
+        defer { if !isJSON { grant?.show() } }
         let expires = new.expires == 0 ? nil : WallClock.rfc3339(new.expires)
         guard !isJSON else {
+            let missing = grant.map { $0.missing.joined(separator: " ") } ?? ""
             return write(
                 Line(
                     event: "stored", issuer: new.issuer, name: new.name, account: new.account, expires: expires,
-                    certificate: certificate.map { $0.notAfter.map(WallClock.rfc3339) ?? "pending" }))
+                    certificate: certificate.map { $0.notAfter.map(WallClock.rfc3339) ?? "pending" },
+                    missingScopes: missing.isEmpty ? nil : missing, renewable: grant?.isFinal == true ? "no" : nil))
         }
         let account = new.account.isEmpty ? "" : " as \(Console.printable(new.account))"
         let sites = new.sites.count

@@ -66,7 +66,7 @@ package enum UserAgentEvent: Equatable, Sendable {
     case loadFinished(url: String)
     case loadFailed(url: String, reason: String)
     /// The page wanted to leave the sign-in's origins, and was not permitted to.
-    case navigationRefused(url: String, reason: String)
+    case navigationRefused(url: String, reason: String, hint: String? = nil)
     /// A page of this origin waits for an answer.
     case messageReceived(origin: String)
     /// The page has used a special URL with this scheme and host.
@@ -79,6 +79,8 @@ package enum UserAgentEvent: Equatable, Sendable {
     case profileNotInstalled(reason: String)
     /// Something that the page relies on does not work here.
     case unavailable(String)
+    /// The page has asked for another program, which opens this address: complete, so that a person can open it.
+    case handedOff(url: String)
     /// The page has caused so many events that no more are reported.
     case othersOmitted
 }

@@ -42,6 +42,29 @@ package struct SystemBrowser: UserAgent {
         for words in try installed(opening: url).prefix(1) { _ = try AgentProcess(words, environment: environment) }
     }
 
+    /// How long a program may take to fail. One that runs longer has opened a window.
+    private static let failureLimit = Duration.seconds(5)
+
+    /// Opens a page, with the next program if one fails. Throws if none has opened it.
+    func handOff(_ url: String) async throws {
+        for words in try installed(opening: url) {
+            guard let process = try? AgentProcess(words, environment: environment) else { continue }
+            let status = await withTaskGroup(of: Int32?.self) { group in
+                group.addTask { await process.status() }
+                group.addTask {
+                    try? await Task.sleep(for: Self.failureLimit)
+                    return nil
+                }
+                defer { group.cancelAll() }
+                return await group.next() ?? nil
+            }
+            guard let status, status != 0 else { return }
+        }
+        throw SignInError(
+            .noAgent, "no program has opened the address that the page hands off",
+            hint: "open it yourself, or set BROWSER")
+    }
+
     /// The commands that are installed, with the URL.
     private func installed(opening url: String) throws(SignInError) -> [[String]] {
         let found = commands.compactMap { command -> [String]? in

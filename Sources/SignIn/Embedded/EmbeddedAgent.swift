@@ -310,7 +310,7 @@ extension UserAgentEvent {
             let reason = code.clause.map { "\($0) (\(message))" } ?? message
             self = .loadFailed(url: printable(url: url), reason: reason)
         case .navigationRefused(let url, let why):
-            self = .navigationRefused(url: printable(url: url), reason: why.clause)
+            self = .navigationRefused(url: printable(url: url), reason: why.clause, hint: why.hint)
         default: return nil
         }
     }
@@ -358,6 +358,20 @@ extension WebViewEvent.Refusal {
         case .userName: "its URL has a user name"
         case .download: "it is a file"
         case .malformed: "its URL is malformed"
+        }
+    }
+}
+
+extension WebViewEvent.Refusal {
+    fileprivate var hint: String? {
+        switch self {
+        case .origin:
+            "if the organisation uses that host, its profile must name it in \"navigation_hosts\""
+        case .specialURL:
+            "to let the pages enrol this device, use --special-urls, or ask for a profile with \"special_urls\""
+        case .scheme:
+            "if the organisation's app uses that address, the profile must name it as \"redirect_uri\""
+        case .insecure, .newWindow, .userName, .download, .malformed: nil
         }
     }
 }

@@ -222,6 +222,7 @@ final class SpecialURLFlow: Sendable {
                 return counts.external
             }
             guard count <= Self.maximumExternal else { return view.fail(Self.tooMany) }
+            page.report(.handedOff(url: PageText.printable(url, limit: 16 << 10)))
             do {
                 try await handler.openExternalBrowser(url)
             } catch {

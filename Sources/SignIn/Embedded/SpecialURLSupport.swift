@@ -96,6 +96,6 @@ struct SignInWebviewHandler: InteractiveWebviewHandler {
     func confirmsHandOff(of url: String) async -> Bool { await support.confirmHandOff?(url) ?? false }
 
     func openExternalBrowser(_ url: String) async throws {
-        try SystemBrowser(environment: environment).open(url)
+        try await SystemBrowser(environment: environment).handOff(url)
     }
 }

@@ -52,6 +52,9 @@ public enum EnrollmentEvent: Equatable, Sendable {
     case finished
     /// Requesting the client certificate from the EST service of the profile. The sign-in is stored together with it.
     case certificateRequested(server: String)
+    /// A page has asked for another program, such as the user's browser or a wallet, which opens this address. It is
+    /// complete, so that the user can also open it.
+    case handedOff(url: String)
     /// The sign-in has failed, and the provider has not revoked the tokens that it had issued, for this reason.
     case tokensNotRevoked(reason: String)
     /// The cookies that the profile shares, of this host, are not stored, for this reason. The sign-in is.
@@ -69,7 +72,8 @@ extension EnrollmentEvent {
         case .agent(.loadStarted(let url)): self = .loadStarted(url: url)
         case .agent(.loadFinished(let url)): self = .loadFinished(url: url)
         case .agent(.loadFailed(let url, let reason)): self = .loadFailed(url: url, reason: reason)
-        case .agent(.navigationRefused(let url, let reason)): self = .navigationRefused(url: url, reason: reason)
+        case .agent(.navigationRefused(let url, let reason, hint: _)):
+            self = .navigationRefused(url: url, reason: reason)
         case .agent(.messageReceived(let origin)): self = .pageQuestion(origin: origin)
         case .agent(.specialURL(let subject)): self = .specialURL(subject)
         case .agent(.sessionOpened(let url, let installsProfile)):
@@ -78,6 +82,7 @@ extension EnrollmentEvent {
         case .agent(.profileInstalled(let sentence)): self = .profileInstalled(sentence)
         case .agent(.profileNotInstalled(let reason)): self = .profileNotInstalled(reason: reason)
         case .agent(.unavailable(let reason)): self = .unavailable(reason: reason)
+        case .agent(.handedOff(let url)): self = .handedOff(url: url)
         case .agent(.othersOmitted): self = .othersOmitted
         case .code(let authorization):
             self = .code(

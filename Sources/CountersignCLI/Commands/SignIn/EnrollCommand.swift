@@ -155,6 +155,7 @@ struct EnrollCommand: AsyncParsableCommand {
             throw CountersignError(.refused, "nothing was done")
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
+        if kind == .embedded { PageAnswers.warn(of: profile.pageMessages ?? []) }
         let vault = try session ?? access.session(creates: true, readsSecret: readsSecret)
         try plan.prepare(replacing: former, in: vault)
         let isSecretStored = try clientSecret.authenticate(&plan, former, in: vault, input)
@@ -247,7 +248,7 @@ struct EnrollCommand: AsyncParsableCommand {
                 .refused, "the running server has stored the sign-in without its certificate",
                 hint: "it is an earlier version: restart `countersign serve`, and run `countersign enroll \(new.name)`")
         }
-        reporter.stored(new, stored?.certificate)
+        reporter.stored(new, stored?.certificate, GrantReport(result.tokens, of: profile.request, name: new.name))
     }
 
     /// The provider requires a protection policy before it issues the first token: has it applied, and signs in again.
@@ -258,8 +259,11 @@ struct EnrollCommand: AsyncParsableCommand {
         let account = error.providerCode?.account
         Console.log("info", "the provider requires the organisation's policy on this device first")
         let outcome = await remediation.remediate(
-            ComplianceAccount(identifier: nil, user: account), token: nil, show: show)
-        guard outcome.status == .compliant else { throw NotCompliant(outcome, account: account) }
+            ComplianceAccount(identifier: error.providerCode?.clientInfo?.uid, user: account), token: nil, show: show)
+        guard outcome.status == .compliant else {
+            ComplianceCommand.show(ComplianceReport(outcome).rules)
+            throw NotCompliant(outcome, account: account)
+        }
         if outcome.restarts { Console.warning(ComplianceCommand.restart) }
         do {
             return try await flow.run()
