@@ -3,7 +3,8 @@
 import CountersignJSON
 import CountersignOAuth
 
-/// Who the provider is, and where: its issuer, which publishes the rest, or the endpoints of one that publishes nothing.
+/// Who the provider is, and where: its issuer, which publishes the rest, or the endpoints of one that publishes
+/// nothing.
 struct ProviderSettings {
     let issuer: Issuer
     /// Nil if the provider publishes it.

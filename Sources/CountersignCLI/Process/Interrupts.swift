@@ -24,6 +24,9 @@ final class Interrupts: Sendable {
         }
     }
 
+    /// From now on, the first signal does not end the process: the command has to check ``haveArrived``.
+    func hold() { state.withLock { $0.cancel = {} } }
+
     /// Whether a signal has arrived.
     var haveArrived: Bool { state.withLock { $0.signal != nil } }
 

@@ -98,7 +98,8 @@ struct ProgramSecret {
         return true
     }
 
-    /// Ends the program at `deadline`. Returns its status, or 128 plus the signal that ended it; nil if it was too slow.
+    /// Ends the program at `deadline`. Returns its status, or 128 plus the signal that ended it; nil if it was too
+    /// slow.
     private func wait(for child: pid_t, until deadline: ContinuousClock.Instant) -> Int32? {
         var status: Int32 = 0
         while true {

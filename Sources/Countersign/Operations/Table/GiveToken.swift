@@ -4,6 +4,7 @@ import CountersignAddresses
 package import CountersignCryptography
 import CountersignHome
 import CountersignSitePolicy
+import CountersignVault
 
 /// Gives out the access token of a sign-in that the person has permitted to give out, and renews it first if it expires
 /// soon. With a site, only if the list of sites names that sign-in there; without a name, the sign-in that the list
@@ -38,8 +39,9 @@ package struct GiveToken: VaultOperation {
         on vault: VaultOperations, secret: Secret?, _ dialogue: OperationDialogue
     ) throws -> TokenAnswer {
         let listed: String?
+        var origin: Origin?
         switch try site.map({ try vault.signIn(listedFor: $0, wanted: name) }) {
-        case .signIn(let name): listed = name
+        case .signIn(let name, let listedOrigin): (listed, origin) = (name, listedOrigin)
         case .refused(let reason): return .notForSite(reason: reason.text, hint: reason.hint)
         case nil: listed = name
         }
@@ -57,6 +59,10 @@ package struct GiveToken: VaultOperation {
                 .refused, "the access token of \"\(name)\" is not given out",
                 hint: "permit it with `countersign token allow \(name)`")
         }
+        // The site may have required more than others do.
+        if let origin, let own = contents.signIns[name]?.siteToken(for: origin), own.isFresh(at: vault.now()) {
+            return .given(GivenToken(own, of: name))
+        }
         let tokens = FreshTokens(home: vault.home, vault: open, now: vault.now)
         do {
             let fresh = try Blocking.run(isAbandoned: dialogue.isAbandoned) { try await tokens.token(of: name) }
@@ -70,7 +76,7 @@ package struct GiveToken: VaultOperation {
 
 extension VaultOperations {
     fileprivate enum Listed {
-        case signIn(String)
+        case signIn(String, Origin)
         case refused((text: String, hint: String?))
     }
 
@@ -95,7 +101,7 @@ extension VaultOperations {
                 ("\(origin) gets the credential \"\(rule.credential)\", which is not a sign-in (\(rule.location))", nil)
             )
         }
-        return .signIn(rule.credential)
+        return .signIn(rule.credential, origin)
     }
 }
 
@@ -125,5 +131,17 @@ package struct GivenToken: Codable, Sendable, CustomStringConvertible {
         scope = fresh.record.scope
     }
 
+    init(_ token: SiteTokenRecord, of signIn: String) {
+        name = signIn
+        accessToken = token.access.utf8Text ?? ""
+        expires = token.expires == 0 ? nil : token.expires
+        scope = token.stepUp.scopes.joined(separator: " ")
+    }
+
     package var description: String { "the access token of \(name.debugDescription)" }
+}
+
+extension SiteTokenRecord {
+    /// Whether it can be used for a minute more.
+    fileprivate func isFresh(at time: Int64) -> Bool { expires == 0 || expires - 60 > time }
 }

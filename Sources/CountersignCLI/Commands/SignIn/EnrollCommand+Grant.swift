@@ -26,8 +26,8 @@ extension EnrollCommand {
         reporter.stored(new, try? vault.perform(ListSignIns()).first { $0.name == new.name }?.certificate)
     }
 
-    /// Whether a browser elsewhere takes the place of the device flow: the machine has no display, nobody has chosen the
-    /// device flow, the provider does not have it, and there is a terminal to paste an address into.
+    /// Whether a browser elsewhere takes the place of the device flow: the machine has no display, nobody has chosen
+    /// the device flow, the provider does not have it, and there is a terminal to paste an address into.
     func lacksDeviceFlow(_ plan: SignInPlan, _ kind: UserAgentKind, _ client: ProviderClient) async -> Bool {
         guard kind == .device, userAgent == nil, plan.profile.userAgent == nil, Confirmation.hasTerminal,
             let metadata = try? await client.metadata(of: plan.profile)

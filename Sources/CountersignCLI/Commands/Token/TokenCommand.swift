@@ -136,7 +136,11 @@ struct TokenSource {
     }
 
     private func answer(_ operation: GiveToken) throws -> TokenAnswer {
+        let session = try session
+        // The provider may have replaced the refresh token when the signal comes.
+        SignalWatch.block()
         let interrupts = Interrupts()
+        interrupts.hold()
         return try session.perform(operation, OperationDialogue(isAbandoned: { interrupts.haveArrived }))
     }
 }
