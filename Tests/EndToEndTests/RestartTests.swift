@@ -18,7 +18,7 @@ import Testing
     /// Plain http. Sends `abcdef`, in three seconds if that is wanted.
     private static func origin(_ user: Countersign) throws -> ChildProcess {
         let program = """
-            import http.server, time
+            import http.server, os, sys, time
             class Slow(http.server.BaseHTTPRequestHandler):
                 def log_message(self, *_):
                     pass
@@ -29,15 +29,16 @@ import Testing
                     for piece in (b"ab", b"cd", b"ef"):
                         self.wfile.write(piece)
                         self.wfile.flush()
-                        if self.path.endswith("slow"):
-                            time.sleep(1)
+                        while self.path.endswith("slow") and not os.path.exists(sys.argv[1]):
+                            time.sleep(0.05)
             class Server(http.server.ThreadingHTTPServer):
                 request_queue_size = 128
             server = Server(("127.0.0.1", 0), Slow)
             print("listening", server.server_port)
             server.serve_forever()
             """
-        return try ChildProcess(try Tool.python(), ["-u", "-c", program], capture: user.folder.file("origin"))
+        return try ChildProcess(
+            try Tool.python(), ["-u", "-c", program, user.folder.file("gate")], capture: user.folder.file("origin"))
     }
 
     /// Ends the last process; the first one is ended by its owner.
@@ -105,6 +106,7 @@ import Testing
         _ = poll(seconds: 180) { client.output.isEmpty ? nil : true }
         _ = try Self.restart(proxy, 1)
         #expect(client.exitStatus == nil, "it is still in flight")
+        try user.folder.write("gate", "")
         #expect(client.waitForExit(seconds: 60) == 0 && client.output == "abcdef", "\(client.errorOutput)")
         #expect(proxy.process.waitForExit(seconds: 60) == 0)
         #expect(try proxy.get(url).text == "abcdef")
