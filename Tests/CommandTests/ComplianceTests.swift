@@ -84,7 +84,7 @@ import Testing
         let opened = TextFile.lines(bench.bench.file("browser.arguments")).count
         try bench.requirePolicy()
         let done = try bench.countersign("compliance", "remediate", "work", "--silent")
-        #expect(done.status == 1 && done.error.contains("error: Sign in"), "\(done.said)")
+        #expect(done.status == 1 && done.error.contains("interactionRequired: Sign in"), "\(done.said)")
         #expect(bench.asked == ["remediate silent"])
         #expect(TextFile.lines(bench.bench.file("browser.arguments")).count == opened)
         // A page that a person has to open says nothing about the device, and the provider has refused nothing yet.

@@ -148,7 +148,7 @@ package struct NotCompliant: DiagnosableError {
             let name = account.map { PrintableText.quote($0) } ?? "this account"
             return "no protection policy is assigned to \(name), so there is no token: \(text)"
         }
-        return text
+        return "\(outcome.status.name): \(text)"
     }
 
     private var text: String {

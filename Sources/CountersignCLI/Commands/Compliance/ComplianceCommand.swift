@@ -186,7 +186,8 @@ struct ComplianceCommand: AsyncParsableCommand {
                     ? "no protection policy is assigned; ask who administers the account"
                     : report.page.map { "open \($0)" }
                 Console.error(
-                    Diagnostic(Console.printable("\(report.title): \(report.message)"), hint: hint))
+                    // Programs tell the outcomes apart by the name.
+                    Diagnostic(Console.printable("\(report.status): \(report.title): \(report.message)"), hint: hint))
                 throw ExitCode.failure
             }
             if report.restarts { Console.warning(ComplianceCommand.restart) }

@@ -250,7 +250,8 @@ extension ListedSignIn {
         if let unstored { return "at risk until new tokens can be stored: \(unstored)" }
         if !ended.isEmpty { return "ended: \(ended)" }
         if let compliance, !compliance.isCompliant {
-            return "not used: \(compliance.title); `countersign compliance remediate \(name)`"
+            let remedy = "`countersign compliance remediate \(name)`"
+            return "not used: the device does not comply: \(compliance.title); \(remedy)"
         }
         if hasEnded(at: now) { return "expired \(WallClock.rfc3339(expires))" }
         if failures > 0 { return "not renewed since \(WallClock.rfc3339(lastFailure))" }
