@@ -3,8 +3,8 @@
 import CountersignJSON
 
 /// Fetches the provider's metadata from the first place that has it.
-struct MetadataFetch: Sendable {
-    enum Step {
+package struct MetadataFetch: Sendable {
+    package enum Step {
         case send(ProviderRequest)
         case done(ProviderMetadata)
     }
@@ -15,15 +15,15 @@ struct MetadataFetch: Sendable {
     /// Of a document at an earlier place that is not JSON.
     private var fault: OAuthError?
 
-    init(_ issuer: Issuer, _ transport: EndpointURL.Transport) {
+    package init(_ issuer: Issuer, _ transport: EndpointURL.Transport) {
         self.issuer = issuer
         self.transport = transport
         locations = issuer.metadataLocations
     }
 
-    mutating func start() -> ProviderRequest { ProviderRequest(.metadata, locations.removeFirst()) }
+    package mutating func start() -> ProviderRequest { ProviderRequest(.metadata, locations.removeFirst()) }
 
-    mutating func received(_ outcome: ProviderOutcome) throws(OAuthError) -> Step {
+    package mutating func received(_ outcome: ProviderOutcome) throws(OAuthError) -> Step {
         switch outcome {
         case .failure(let failure):
             throw failure.error(at: .metadata)

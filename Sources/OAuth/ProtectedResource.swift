@@ -7,10 +7,12 @@ import CountersignJSON
 /// may have, and that it accepts those of the issuer that a person has signed in at.
 ///
 /// The resource chooses the text, so it is a hint for the next request to the provider and nothing more. Does not
-/// implement signed metadata (§2.2), and asks no well-known address on its own.
+/// implement signed metadata (§2.2).
 package struct ProtectedResourceMetadata: Equatable, Sendable {
     /// The value for the parameter `resource` (RFC 8707).
     package let resource: String
+    /// `authorization_servers`, as received.
+    package let servers: [String]
     /// Those of `scopes_supported` that can be sent, none twice; empty if the resource does not say.
     package let scopes: [String]
 
@@ -39,7 +41,18 @@ package struct ProtectedResourceMetadata: Equatable, Sendable {
         return location
     }
 
-    /// Reads the document for the request `challenged`, to find out about tokens of `issuer`. Throws:
+    /// Where the metadata of a resource is if its challenges do not say so (§3.1): with the path of the resource, and
+    /// without.
+    package static func wellKnownLocations(of resource: EndpointURL) -> [EndpointURL] {
+        let root = "/.well-known/oauth-protected-resource"
+        let path = resource.path == "/" ? "" : resource.path
+        return path.isEmpty
+            ? [resource.replacing(path: root)]
+            : [resource.replacing(path: root + path), resource.replacing(path: root)]
+    }
+
+    /// Reads the document for the request `challenged`, to find out about tokens of `issuer`; nil for those of any.
+    /// Throws:
     ///
     /// - `malformed` for another text than JSON, and for a member of the wrong type.
     /// - `otherResource` unless `resource` covers the request: it has the same origin, and its path is the request's or
@@ -48,7 +61,7 @@ package struct ProtectedResourceMetadata: Equatable, Sendable {
     /// - `otherIssuer` unless `authorization_servers` contains the issuer, byte by byte.
     /// - `noField` if the resource accepts no token in `Authorization`.
     package init(
-        parsing body: [UInt8], for challenged: EndpointURL, issuer: Issuer
+        parsing body: [UInt8], for challenged: EndpointURL, issuer: Issuer?
     ) throws(ProtectedResourceError) {
         let members: Members
         do throws(JSONError) {
@@ -65,7 +78,7 @@ package struct ProtectedResourceMetadata: Equatable, Sendable {
                 "the metadata of \(challenged.origin) is that of another resource, "
                     + PrintableText.longer(members.resource))
         }
-        guard members.servers.contains(where: { $0.utf8.elementsEqual(issuer.text.utf8) }) else {
+        if let issuer, !members.servers.contains(where: { $0.utf8.elementsEqual(issuer.text.utf8) }) {
             throw ProtectedResourceError(
                 .otherIssuer, "\(challenged.origin) does not accept tokens of \(issuer), as its metadata says")
         }
@@ -74,6 +87,7 @@ package struct ProtectedResourceMetadata: Equatable, Sendable {
                 .noField, "\(challenged.origin) accepts no token in Authorization, as its metadata says")
         }
         self.resource = members.resource
+        servers = members.servers
         var scopes: [String] = []
         for scope in members.scopes where scopes.count < Self.maximumScopes && !scopes.contains(scope) {
             if (try? SignInRequest.check(scope: scope)) != nil { scopes.append(scope) }

@@ -25,6 +25,10 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let endSessionEndpoint: EndpointURL?
     /// RFC 9207 §3: every authorization response has `iss`.
     package let sendsIssuerInResponses: Bool
+    /// RFC 7591 §3.
+    package private(set) var registrationEndpoint: EndpointURL?
+    /// `scopes_supported`; empty if the provider does not say.
+    package private(set) var scopes: [String] = []
     package let responseModes: [String]?
     package let tokenEndpointAuthenticationMethods: [String]?
     package let revocationEndpointAuthenticationMethods: [String]?
@@ -77,6 +81,8 @@ package struct ProviderMetadata: Sendable, Equatable {
         deviceAuthorizationEndpoint = endpoint("device_authorization_endpoint")
         revocationEndpoint = endpoint("revocation_endpoint")
         endSessionEndpoint = endpoint("end_session_endpoint")
+        registrationEndpoint = endpoint("registration_endpoint")
+        scopes = members.document.texts("scopes_supported") ?? []
         requiresPushedAuthorization = members.requiresPushedAuthorization
         sendsIssuerInResponses = members.sendsIssuerInResponses
         responseModes = members.responseModes

@@ -18,6 +18,8 @@ package struct ProviderRequest: Sendable, Equatable {
         case token
         /// RFC 7009 §2.1.
         case revocation
+        /// RFC 7591 §3.1.
+        case registration
 
         /// For messages: `the token endpoint`.
         package var place: String {
@@ -28,13 +30,14 @@ package struct ProviderRequest: Sendable, Equatable {
             case .deviceAuthorization: "the device authorization endpoint"
             case .token: "the token endpoint"
             case .revocation: "the revocation endpoint"
+            case .registration: "the client registration endpoint"
             }
         }
     }
 
     package let purpose: Purpose
     package let url: EndpointURL
-    /// The body of a POST, `application/x-www-form-urlencoded`; nil for a GET.
+    /// The body of a POST, `application/x-www-form-urlencoded` except for a registration; nil for a GET.
     package let body: Secret?
     /// The value of the `Authorization` field, if there is one.
     package let authorization: Secret?
@@ -55,7 +58,10 @@ package struct ProviderRequest: Sendable, Equatable {
     package var method: String { body == nil ? "GET" : "POST" }
 
     /// The value of the `Content-Type` field.
-    package var contentType: String? { body == nil ? nil : "application/x-www-form-urlencoded" }
+    package var contentType: String? {
+        if purpose == .registration { return "application/json" }
+        return body == nil ? nil : "application/x-www-form-urlencoded"
+    }
 
     /// The value of the `Accept` field.
     package var accept: String { purpose == .keys ? "application/jwk-set+json, application/json" : "application/json" }

@@ -23,8 +23,10 @@ package enum SignInName {
 
     /// The name of a sign-in that neither its profile nor the person names: the issuer's host, `login.corp.example`,
     /// shortened at the front if it is too long.
-    package static func implied(by issuer: Issuer) -> String {
-        let text = issuer.url.origin.host.utf8.map { byte in
+    package static func implied(by issuer: Issuer) -> String { implied(byHost: issuer.url.origin.host) }
+
+    package static func implied(byHost host: String) -> String {
+        let text = host.utf8.map { byte in
             isAlphanumeric(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "-") ? byte : UInt8(ascii: "-")
         }
         return String(decoding: text.suffix(64).drop { !isAlphanumeric($0) }, as: UTF8.self)

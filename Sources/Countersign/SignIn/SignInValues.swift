@@ -85,7 +85,9 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
         _ record: SignInRecord, certificate: ListedCertificate?, compliance: ListedCompliance?, unstored: String?
     ) {
         self.compliance = compliance
-        profileText = compliance == nil && NamedProvider(rawValue: record.source) == nil ? nil : record.profile
+        let isKeptHere =
+            NamedProvider(rawValue: record.source) != nil || SiteProfile.isOne(record.profile, from: record.source)
+        profileText = compliance == nil && !isKeptHere ? nil : record.profile
         hasClientSecret = record.clientSecret != nil
         self.certificate = certificate
         name = record.name

@@ -18,6 +18,7 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
                   claim
     acr           of the ID token
     age           how many seconds before it the person has signed in, `auth_time`
+    register      supports dynamic client registration (RFC 7591); its members are added to the answer
     padding       how many characters are added to refresh tokens
     hold          maps a grant type to the seconds for which the answer to it is held back
     single        whether a new sign-in ends those before it
@@ -130,13 +131,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if url.path == "/control":
             self.server.set(json.loads(body))
             return self.reply(204)
-        form = dict(urllib.parse.parse_qsl(body, keep_blank_values=True))
+        form = {} if url.path == "/register" else dict(urllib.parse.parse_qsl(body, keep_blank_values=True))
         query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         entry = {"method": self.command, "path": url.path, "grant": form.get("grant_type"), "query": sorted(query)}
         if url.path == "/authorize":
             entry["parameters"] = {name: query[name] for name in query if name not in ("state", "nonce")}
         if url.path == "/token":
             entry["claims"], entry["client_info"] = form.get("claims"), form.get("client_info")
+        if url.path == "/register":
+            entry["registration"] = json.loads(body)
         if url.path == "/revoke":
             entry["hint"] = form.get("token_type_hint")
             entry["response"] = self.server.response_of.get(form.get("token"))
@@ -234,6 +237,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if control.get("push"):
             document["pushed_authorization_request_endpoint"] = f"{issuer}/push"
             document["require_pushed_authorization_requests"] = True
+        if "register" in control:
+            document["registration_endpoint"] = f"{issuer}/register"
+            document["scopes_supported"] = ["openid", "offline_access", "admin"]
         return 200, document | control.get("metadata", {}), ()
 
     def do_keys(self, query, form):
@@ -449,6 +455,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return text + "."
         key = self.server.keys[1 if forge == "key" else 0]
         return text + "." + b64(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))
+
+    def do_register(self, query, form):
+        return 201, {"client_id": CLIENT, "token_endpoint_auth_method": "none"} | self.server.control["register"], ()
 
     def do_revoke(self, query, form):
         self.server.revoked.append(form.get("token"))

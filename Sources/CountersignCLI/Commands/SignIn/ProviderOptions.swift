@@ -6,25 +6,37 @@ import CountersignCryptography
 import CountersignHome
 import CountersignSignIn
 
-/// `--client-id` and `--tenant`, for the profiles that are built in.
+/// `--client-id`, `--tenant` and `--issuer`, for profiles that nobody hands out.
 struct ProviderOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Your own client at the provider, for google, github, gitlab, bitbucket, azure-devops and entra.",
+            "Your own client at the provider, for google, github, gitlab, bitbucket, azure-devops, entra, and sites.",
             valueName: "id"))
     var clientID: String?
 
     @Option(help: ArgumentHelp("The identifier of your directory, for azure-devops and entra.", valueName: "id"))
     var tenant: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The provider to sign in at, for a site that names several, or with --yes.", valueName: "url"))
+    var issuer: String?
+
     /// The profile of `argument`: the one that is built in under this name, else that of a file, a URL or the sign-in
     /// `again`, and its source.
     func read(
         _ argument: String, _ again: ListedSignIn?, _ agent: UserAgentKind?, _ secret: ClientSecretOptions,
-        with client: ProviderClient
+        with client: ProviderClient, _ port: UInt16?, _ confirmation: Confirmation
     ) async throws -> (SignInProfile, String) {
         let place = again?.source ?? argument
         guard let provider = NamedProvider(rawValue: place) else {
+            let site = SiteSignIn(
+                client: client, issuer: issuer, clientID: clientID, port: port, confirmation: confirmation)
+            // The profile of a site was made here, and its client is registered.
+            if issuer == nil, clientID == nil, let text = again?.profileText, SiteProfile.isOne(text, from: place) {
+                return (try SignInProfile.parsed(Array(text.utf8), from: place), place)
+            }
+            if let profile = try await site.profile(at: place) { return (profile, place) }
             guard clientID == nil, tenant == nil else {
                 let option = clientID == nil ? "--tenant" : "--client-id"
                 throw CountersignError(
