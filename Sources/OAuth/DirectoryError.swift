@@ -96,8 +96,8 @@ package enum DirectoryError {
         700016: "the directory does not know the client: check the profile's \"client_id\", and the directory in its "
             + "\"issuer\"",
         7000112: "the client is disabled in the directory: \(administrators)",
-        7000215: "the client's secret is wrong: \(administrators) for a new one",
+        7000215: "the client's secret is wrong: give another with --client-secret-stdin, or \(administrators) for one",
         7000218: "the client's registration requires a secret: have \"Allow public client flows\" switched on there",
-        7000222: "the client's secret has expired: \(administrators) for a new one",
+        7000222: "the client's secret has expired: \(administrators) for one, and give it with --client-secret-stdin",
     ]
 }

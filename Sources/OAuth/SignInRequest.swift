@@ -10,6 +10,8 @@ package struct SignInRequest: Sendable, Equatable {
     package var scopes: [String]
     /// The APIs that the token is for (RFC 8707 §2).
     package var resources: [String]
+    /// Those of ``resources`` that one access token is for; nil for all.
+    package var tokenResources: [String]?
     /// Sent unchanged in the authorization request. They must not be ones that the protocol sets.
     package var parameters: [Parameter]
     /// Sent unchanged in every token request.

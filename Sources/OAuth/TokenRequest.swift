@@ -62,7 +62,7 @@ extension SignInRequest {
     /// the client. Microsoft's provider puts claims into an access token only if the token request asks for them, too.
     fileprivate func tokenRequest(_ parameters: FormParameters, at metadata: ProviderMetadata) -> ProviderRequest {
         var parameters = parameters
-        for resource in resources { parameters.append("resource", resource) }
+        for resource in tokenResources ?? resources { parameters.append("resource", resource) }
         parameters.append("claims", ifPresent: claims?.serialized)
         parameters.append("client_info", ifPresent: clientInfo(besides: tokenParameters))
         for parameter in tokenParameters { parameters.append(parameter.name, parameter.value) }

@@ -50,7 +50,7 @@ struct ClientSettings {
             throw reader.invalid(
                 "client_secret",
                 "must not be in a profile, which everybody gets; write \"\(key)\": \"client_secret\", "
-                    + "and `countersign enroll` asks for it")
+                    + "and `countersign enroll PROFILE` asks for it")
         }
         guard let text = try reader.stringIfPresent(key) else { return .none }
         guard let method = ClientAuthenticationMethod(rawValue: text) else {

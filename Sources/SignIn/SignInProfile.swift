@@ -229,10 +229,12 @@ package struct SignInProfile: Sendable {
         return profile
     }
 
-    /// The same profile, whose access token is for these APIs.
-    package func asking(for resources: [String]) -> SignInProfile {
+    /// The same profile, whose access token is for this API. The person agrees to those of the profile, too, because
+    /// the refresh token is for all that was agreed to (RFC 8707 §2.2).
+    package func asking(for resource: String) -> SignInProfile {
         var profile = self
-        profile.request.resources = resources
+        if !request.resources.contains(resource) { profile.request.resources.append(resource) }
+        profile.request.tokenResources = [resource]
         return profile
     }
 

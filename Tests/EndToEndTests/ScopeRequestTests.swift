@@ -224,7 +224,7 @@ import Testing
         let bench = try Bench(origin: ["metadata": true, "issuer": "own"], profile: ["resources": [resource]])
         #expect(try bench.get().status == 403)
         #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
-        #expect(bench.asked("resource") == [bench.origin.url])
+        #expect(bench.asked("resource") == [resource, bench.origin.url])
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
         #expect(vault.contents.tokens["work"]?.token == Secret(utf8: "t1"))
         #expect(vault.contents.signIns["work"]?.siteTokens.map(\.resource) == [bench.origin.url])

@@ -69,7 +69,8 @@ extension StepUp {
             let value = try? JSONParser.parse(bytes, limits: JSONLimits(bytes: claimsBytes, depth: 8)),
             case .object(let members) = value.content, !members.isEmpty
         else { return nil }
-        return value.serialized
+        let text = value.serialized
+        return text.utf8.count <= claimsBytes ? text : nil
     }
 
     /// The parameter `acr_values` (RFC 9470 §3): values separated by spaces. Nil for one that cannot be sent.

@@ -58,7 +58,8 @@ struct FreshTokens: Sendable {
         await renewals.stop()
         _ = try await renewals.onQueue { [vault] in try vault.reload() }
         guard let newest = try stored(name, failure.cause) else { return nil }
-        guard let text = failure.text, isForced || newest.token.reference == present.token.reference else {
+        let isValid = newest.record.expires == 0 || newest.record.expires > now()
+        guard let text = failure.text, isForced || newest.token.reference == present.token.reference && !isValid else {
             return newest
         }
         throw TokenUnavailable(detail: text, hint: nil, record: newest.record, cause: failure.cause)

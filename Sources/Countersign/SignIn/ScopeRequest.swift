@@ -61,7 +61,7 @@ struct ScopeRequest: Sendable {
         if let resource = found.resource, !profile.request.resources.isEmpty,
             !profile.request.resources.contains(resource)
         {
-            wider = wider.asking(for: [resource])
+            wider = wider.asking(for: resource)
             demand = SiteDemand(found.stepUp, of: lack.origin, resource: resource)
         }
         // A full disk is better noticed before a person has signed in.

@@ -80,7 +80,9 @@ package struct SignInPlan: Sendable {
 
     /// Stores the tokens for one site.
     package func storing(_ new: NewSignIn, for demand: SiteDemand) -> StoreSiteToken {
-        StoreSiteToken(signIn: new.name, subject: new.subject, for: demand, expires: new.expires)
+        StoreSiteToken(
+            signIn: new.name, subject: new.subject, issuer: new.issuer, client: profile.request.client.identifier,
+            for: demand, expires: new.expires)
     }
 
     /// The completed sign-in on its way into the vault. `broker` is the identity broker's result, if it has issued the

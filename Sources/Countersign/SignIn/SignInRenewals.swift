@@ -176,7 +176,7 @@ package final class SignInRenewals: Sendable {
     private func begin(
         _ credential: CredentialReference, _ reason: TokenRenewer.Reason
     ) -> Task<TokenRenewer.Outcome, Never>? {
-        let key = Self.key(credential.name, reason)
+        let key = key(credential, reason)
         return state.withLock { state in
             if let running = state.running[key] { return running }
             if state.isStopped { return nil }
@@ -190,9 +190,15 @@ package final class SignInRenewals: Sendable {
         }
     }
 
-    /// A token for one site is renewed apart from that of the sign-in.
-    private static func key(_ name: String, _ reason: TokenRenewer.Reason) -> String {
-        if case .lacks(_, let origin) = reason { "\(name) \(origin)" } else { name }
+    /// A token for one site is renewed apart from that of the sign-in, and of other sites, whose requests must not get
+    /// it.
+    private func key(_ credential: CredentialReference, _ reason: TokenRenewer.Reason) -> String {
+        let name = credential.name
+        if case .lacks(let stepUp, let origin) = reason { return "\(name) \(origin) \(stepUp.claims ?? "")" }
+        guard let vault = openVault(), let record = vault.contents.signIns[name],
+            let own = record.siteToken(with: credential, vault.tagKey)
+        else { return name }
+        return "\(name) \(own.host):\(own.port)"
     }
 
     private func attempt(_ used: CredentialReference, _ reason: TokenRenewer.Reason) async -> TokenRenewer.Outcome {
@@ -213,12 +219,21 @@ package final class SignInRenewals: Sendable {
             defer { withExtendedLifetime(lock) {} }
             guard let vault = openVault() else { return .unavailable(reason: HomeSnapshot.vaultIsLocked) }
             try vault.reload()
-            guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name] else {
+            guard let known = vault.contents.signIns[name], let knownToken = vault.contents.tokens[name] else {
                 return .unavailable(reason: "the sign-in \"\(name)\" was removed")
             }
             // Tokens of a sign-in that is being removed are no longer sent.
-            if record.ended == SignInRecord.isSigningOut { return .unavailable(reason: record.endedText) }
-            if let outcome = await siteToken(insteadOf: used, reason, record, token, in: vault, lock) { return outcome }
+            if known.ended == SignInRecord.isSigningOut { return .unavailable(reason: known.endedText) }
+            if let outcome = await siteToken(insteadOf: used, reason, known, knownToken, in: vault, lock) {
+                return outcome
+            }
+            // The attempt to renew a token for one site may have replaced the refresh token.
+            if let unstored = state.withLock({ $0.unstored[name] }) {
+                return self.outcome(of: unstored.record, reason, unstored.reason)
+            }
+            guard let record = vault.contents.signIns[name], let token = vault.contents.tokens[name] else {
+                return .unavailable(reason: "the sign-in \"\(name)\" was removed")
+            }
             let present = token.tagged(with: vault.tagKey)
             // Another process, or another request, was faster.
             if present.reference != used, record.expires == 0 || record.expires > now() {

@@ -2,6 +2,7 @@
 
 package import CountersignAddresses
 package import CountersignChallenges
+import CountersignCryptography
 import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
@@ -23,7 +24,7 @@ package struct SiteDemand: Hashable, Sendable {
     /// `profile`, with what the site requires.
     func wider(_ profile: SignInProfile) throws(OAuthError) -> SignInProfile {
         let wider = try profile.adding(stepUp)
-        return resource.map { wider.asking(for: [$0]) } ?? wider
+        return resource.map { wider.asking(for: $0) } ?? wider
     }
 }
 
@@ -33,6 +34,11 @@ extension SignInRecord {
         SiteDemand(
             token.stepUp, of: Origin(scheme: .https, host: token.host, port: token.port),
             resource: token.resource.isEmpty ? nil : token.resource)
+    }
+
+    /// The token for one site that `reference` is; nil if it is another credential. `key` is the vault's for tags.
+    func siteToken(with reference: CredentialReference, _ key: Secret) -> SiteTokenRecord? {
+        siteTokens.first { $0.token(named: name).tagged(with: key).reference == reference }
     }
 
     /// The access token for `origin` alone; nil without one.

@@ -10,6 +10,8 @@ extension SignInRenewals {
     /// How long a demand of a site is not repeated to the provider, in seconds: whether the provider refuses it or the
     /// site does not accept the token, the next attempt would end in the same way.
     private static let stepUpInterval: Int64 = 300
+    /// How many different demands of one site are passed on in that time: a site can require other claims each time.
+    private static let demandsOfSite = 3
     /// How many demands are remembered.
     private static let demands = 256
 
@@ -19,13 +21,12 @@ extension SignInRenewals {
         insteadOf used: CredentialReference, _ reason: TokenRenewer.Reason, _ record: SignInRecord,
         _ token: TokenCredential, in vault: OpenVault, _ lock: RenewalLock
     ) async -> TokenRenewer.Outcome? {
-        func reference(_ token: SiteTokenRecord) -> CredentialReference {
-            token.token(named: record.name).tagged(with: vault.tagKey).reference
-        }
-        let own = record.siteTokens.first { reference($0) == used }
+        let own = record.siteToken(with: used, vault.tagKey)
         if case .lacks(let stepUp, let origin) = reason {
             // Another request was faster.
-            if let newer = record.siteToken(for: origin), newer != own, newer.stepUp == stepUp {
+            if let newer = record.siteToken(for: origin), newer != own, newer.stepUp == stepUp,
+                newer.expires == 0 || newer.expires > now()
+            {
                 await applyChange()
                 return .renewed(newer.token(named: record.name).tagged(with: vault.tagKey))
             }
@@ -67,7 +68,10 @@ extension SignInRenewals {
                     return stored
                 }
             } catch let error as VaultError where error.code == .invalidRecord {
-                _ = await discard(received, of: renewal, because: error)
+                // The site's demand or its token is at fault, and not the sign-in.
+                logger.warning("the token for \(demand.origin) cannot be stored: \(error.detail)")
+                let rotated = SignInRenewal.Received(tokens: received.tokens, isWhole: false)
+                _ = try? await onQueue { try renewal.store(rotated) }
             } catch is SignInRenewal.Superseded {
                 return nil
             } catch {
@@ -91,7 +95,13 @@ extension SignInRenewals {
     private func mayAsk(_ demand: NamedDemand, at time: Int64) -> Bool {
         state.withLock { state in
             state.stepUps = state.stepUps.filter { abs(time - $0.value) < Self.stepUpInterval }
-            guard state.stepUps[demand] == nil, state.stepUps.count < Self.demands else { return false }
+            let ofSite = state.stepUps.keys.count {
+                $0.name == demand.name && $0.demand.origin == demand.demand.origin
+            }
+            guard state.stepUps[demand] == nil, ofSite < Self.demandsOfSite else { return false }
+            if state.stepUps.count >= Self.demands, let oldest = state.stepUps.min(by: { $0.value < $1.value }) {
+                state.stepUps[oldest.key] = nil
+            }
             state.stepUps[demand] = time
             return true
         }

@@ -89,7 +89,11 @@ extension VaultContents {
             throw error
         }
         signIns[record.name] = record
-        if let before, before.issuer != record.issuer || before.subject != record.subject {
+        // Without a subject, another sign-in may be that of another person.
+        if let before,
+            before.issuer != record.issuer || before.subject != record.subject
+                || record.subject.isEmpty && before.identifier != record.identifier
+        {
             tokenPermissions[record.name] = nil
         }
     }
@@ -231,8 +235,11 @@ extension RecordReader {
                 throw Self.malformed("a sign-in with an empty user agent")
             }
         }
-        if !isAtEnd, try flag() { record.clientSecret = try secret(upTo: VaultLimits.passwordBytes) }
-        if !isAtEnd { record.siteTokens = try siteTokens() }
+        if !isAtEnd {
+            let hasSecret = try flag()
+            if hasSecret { record.clientSecret = try secret(upTo: VaultLimits.passwordBytes) }
+            if !hasSecret || !isAtEnd { record.siteTokens = try siteTokens() }
+        }
         if let fault = VaultLimits.fault(of: record) { throw Self.malformed("a sign-in with \(fault)") }
         return record
     }

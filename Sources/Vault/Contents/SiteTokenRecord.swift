@@ -78,7 +78,8 @@ extension VaultLimits {
         let areValid = record.siteTokens.allSatisfy { token in
             isSignInLine(token.host) && isSignInLine(token.resource) && token.expires >= 0 && token.obtained >= 0
                 && (token.stepUp.scopes + token.stepUp.acrValues).allSatisfy(isSignInLine)
-                && token.stepUp.claims.map { $0.utf8.count <= StepUp.claimsBytes } ?? true
+                && [token.stepUp.scopes, token.stepUp.acrValues].allSatisfy { $0.count <= stepUpLines }
+                && token.stepUp.claims.map { (1...StepUp.claimsBytes).contains($0.utf8.count) } ?? true
                 && token.stepUp.maxAge ?? 0 >= 0
         }
         return areValid ? nil : "a token for one site with a value that is not valid"

@@ -36,8 +36,9 @@ import CountersignCryptography
 ///         token and ID token, each after 1 byte whether there is one (0 or 1), 8 bytes signed in, 8 bytes expires,
 ///         why it has ended, 4 bytes failures, 8 bytes last failure, 8 bytes obtained, identifier, 8 bytes renewed,
 ///         1 byte whether the list of sites is not written (0 or 1) and then a list of former lines, the kind of user
-///         agent if it is known; earlier versions end at last failure or at obtained; there is a token of kind 11 with
-///         the same name
+///         agent if it is known; 1 byte whether the client has a secret (0 or 1), the secret, and a list of tokens for
+///         one site, if there is either; earlier versions end at last failure, at obtained or at the user agent; there
+///         is a token of kind 11 with the same name
 ///     kind 14, a shared session: group, host, list of cookies: name, value, domain, path, 1 byte each whether it is
 ///         for the host only, Secure and HttpOnly (0 or 1), 1 byte SameSite (0 not given, 1 None, 2 Lax, 3 Strict), 1
 ///         byte whether it expires (0 or 1), 8 bytes expires if it does, 8 bytes stored; at least one cookie

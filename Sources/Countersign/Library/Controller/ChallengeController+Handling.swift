@@ -208,7 +208,7 @@ extension ChallengeController {
     private func refusedToken(for space: ProtectionSpace, _ policy: Policy) -> CredentialReference? {
         guard let origin = try? space.origin(), let rule = try? listed(origin, in: policy),
             let scheme = try? permitted(space, by: rule, policy),
-            let token = policy.credential(named: rule.credential)?.reference, policy.isAccessToken(token),
+            let token = policy.credential(named: rule.credential, at: origin)?.reference, policy.isAccessToken(token),
             breaker.isRejected(Breaker.Key(space: space.authenticationSpace(scheme, at: origin), credential: token))
         else { return nil }
         return token

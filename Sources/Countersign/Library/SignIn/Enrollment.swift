@@ -313,7 +313,10 @@ public final class Enrollment: Sendable {
     private func discard(_ new: NewSignIn, _ result: SignInResult) async {
         // If the vault cannot be read, they may be stored.
         do {
-            guard try await former()?.identifier != new.identifier, !plan.profile.usesBroker else { return }
+            // A token for one site is left to expire: the provider may end the whole sign-in with it.
+            guard plan.demand == nil, try await former()?.identifier != new.identifier, !plan.profile.usesBroker else {
+                return
+            }
             guard let reason = try await signIns.client().revoke(result.tokens, of: plan.profile).warning else {
                 return
             }

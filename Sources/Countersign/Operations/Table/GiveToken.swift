@@ -60,7 +60,9 @@ package struct GiveToken: VaultOperation {
                 hint: "permit it with `countersign token allow \(name)`")
         }
         // The site may have required more than others do.
-        if let origin, let own = contents.signIns[name]?.siteToken(for: origin), own.isFresh(at: vault.now()) {
+        if let origin, let record = contents.signIns[name], record.ended.isEmpty, contents.withheld[name] == nil,
+            let own = record.siteToken(for: origin), own.isFresh(at: vault.now())
+        {
             return .given(GivenToken(own, of: name))
         }
         let tokens = FreshTokens(home: vault.home, vault: open, now: vault.now)

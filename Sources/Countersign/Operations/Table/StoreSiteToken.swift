@@ -13,6 +13,9 @@ package struct StoreSiteToken: VaultOperation {
     /// Of the sign-in.
     private let signIn: String
     private let subject: String
+    private let issuer: String
+    /// The client's identifier.
+    private let client: String
     private let host: String
     private let port: UInt16
     private let scopes: [String]
@@ -22,9 +25,13 @@ package struct StoreSiteToken: VaultOperation {
     /// In seconds since 1970; 0 if the provider does not say.
     private let expires: Int64
 
-    package init(signIn: String, subject: String, for demand: SiteDemand, expires: Int64) {
+    package init(
+        signIn: String, subject: String, issuer: String, client: String, for demand: SiteDemand, expires: Int64
+    ) {
         self.signIn = signIn
         self.subject = subject
+        self.issuer = issuer
+        self.client = client
         host = demand.origin.host
         port = demand.origin.port
         scopes = demand.stepUp.scopes
@@ -50,7 +57,11 @@ package struct StoreSiteToken: VaultOperation {
         let demand = SiteDemand(
             StepUp(scopes: scopes, claims: claims, acrValues: acrValues, maxAge: maxAge),
             of: Origin(scheme: .https, host: host, port: port))
-        try vault.storeSiteToken(signIn, subject, demand, tokens, expires: expires, dialogue)
+        try vault.storeSiteToken(demand, of: signIn, tokens, expires: expires, dialogue) { record in
+            record.issuer == issuer && (try? record.signInProfile())?.request.client.identifier == client
+        } isSamePerson: {
+            !subject.isEmpty && $0.subject == subject
+        }
         return Done()
     }
 }
@@ -58,8 +69,8 @@ package struct StoreSiteToken: VaultOperation {
 extension VaultOperations {
     /// Waits without end for a renewal of the sign-in, because the tokens would be lost otherwise.
     fileprivate func storeSiteToken(
-        _ name: String, _ subject: String, _ demand: SiteDemand, _ tokens: SignInTokens, expires: Int64,
-        _ dialogue: OperationDialogue
+        _ demand: SiteDemand, of name: String, _ tokens: SignInTokens, expires: Int64, _ dialogue: OperationDialogue,
+        isSameClient: (SignInRecord) -> Bool, isSamePerson: (SignInRecord) -> Bool
     ) throws {
         let vault = try opened()
         let lock = try renewalLock(name, dialogue, patience: Self.withoutEnd)
@@ -71,7 +82,12 @@ extension VaultOperations {
                     .refused, "the sign-in \(name.debugDescription) has ended",
                     hint: "sign in again with `countersign enroll \(name)`")
             }
-            guard record.subject == subject else {
+            guard isSameClient(record) else {
+                throw CountersignError(
+                    .refused, "the profile of \(name.debugDescription) names another client or provider now",
+                    hint: "sign in with it for all sites first: `countersign enroll \(name)`")
+            }
+            guard isSamePerson(record) else {
                 throw CountersignError(
                     .refused,
                     "another person has signed in than \(record.account.debugDescription); nothing was changed")

@@ -40,7 +40,11 @@ struct EnrollCommand: AsyncParsableCommand {
             The URL for a browser is printed. If the browser is on another machine, paste the address of the page to which \
             the sign-in has led into the terminal.
 
+            Without a profile, name the https URL of a site that asks for tokens, such as an MCP server: its metadata \
+            (RFC 9728) names the provider, which you confirm, and this program is registered as a client there (RFC 7591).
+
             EXAMPLES:
+              countersign enroll https://api.example/mcp
               countersign enroll https://acme.example/countersign.json
               countersign enroll profile.json --user-agent device
               countersign enroll work --scope wiki.write
@@ -118,8 +122,10 @@ struct EnrollCommand: AsyncParsableCommand {
                 .configuration, "there is neither a file nor a sign-in named \"\(self.profile)\"",
                 hint: "`countersign status` lists the sign-ins; a profile is a file or an https URL")
         }
-        let (read, source) = try await provider.read(self.profile, again, userAgent, clientSecret, with: client)
-        let demand = try stepUp.demand(on: again, scopes: scope, list: home.sites)
+        let (read, source) = try await provider.read(
+            self.profile, again, userAgent, clientSecret, with: client, redirect.redirectPort,
+            Confirmation(isGiven: yes))
+        let demand = try stepUp.demand(on: again, name: name, scopes: scope, list: home.sites)
         let wider = try read.adding(stepUp.stepUp(scopes: (demand == nil ? [] : again?.scopes ?? []) + scope))
         let wanted = specialURLs ? wider.enablingSpecialURLs() : wider
         let environment = ProcessInfo.processInfo.environment
@@ -236,7 +242,8 @@ struct EnrollCommand: AsyncParsableCommand {
         do {
             try Self.store(new, result.tokens, of: plan, in: vault, interrupts)
         } catch {
-            await Self.discard(new, result.tokens, of: profile, client, vault)
+            // A token for one site is left to expire: the provider may end the whole sign-in with it.
+            if plan.demand == nil { await Self.discard(new, result.tokens, of: profile, client, vault) }
             installer.rollBack()
             throw interrupts.exitCode ?? error
         }

@@ -79,6 +79,11 @@ struct ProfileSummary {
                 rows.append(("sign-in page", endpoint.description))
             }
             rows.append(("token endpoint", named.tokenEndpoint.description))
+            // They get the client's secret, or tokens.
+            for endpoint in [named.deviceAuthorizationEndpoint, named.revocationEndpoint].compactMap({ $0 })
+            where endpoint.origin != named.tokenEndpoint.origin {
+                rows.append(("endpoint", "\(endpoint), which gets the client's secret or tokens"))
+            }
         }
         let secret = profile.clientAuthentication.needsSecret ? ", with its secret" : ""
         let client = profile.request.client.identifier

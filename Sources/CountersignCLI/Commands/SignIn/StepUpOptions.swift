@@ -49,12 +49,26 @@ struct StepUpOptions: ParsableArguments {
 
     /// The demand of the site that `--site` names, which must be one that gets the token of this sign-in; nil without
     /// the option.
-    func demand(on signIn: ListedSignIn?, scopes: [String], list: () throws -> SiteList) throws -> SiteDemand? {
+    func demand(on signIn: ListedSignIn?, name: String?, scopes: [String], list: () throws -> SiteList) throws
+        -> SiteDemand?
+    {
         guard let site else { return nil }
         guard let signIn else {
             throw CountersignError(
                 .configuration, "--site is for a sign-in that is there: its token stays the one of other sites",
                 hint: "sign in first, and then `countersign enroll NAME --site \(site)`")
+        }
+        guard name == nil || name == signIn.name else {
+            throw CountersignError(
+                .configuration, "--site is for the sign-in \(signIn.name.debugDescription), and --name names another",
+                hint: "leave --name out")
+        }
+        guard !signIn.subject.isEmpty else {
+            throw CountersignError(
+                .configuration,
+                "the provider does not say who has signed in as \(signIn.name.debugDescription), so another account "
+                    + "could take the place of yours unnoticed",
+                hint: "leave --site out, or ask for a profile with the scope openid")
         }
         let origin: Origin
         do throws(HostNameError) {

@@ -15,7 +15,7 @@ extension TokenCommand {
             discussion: """
                 `get` reads the registry's address from standard input, and answers if the list of sites gives the \
                 registry the access token of a sign-in, and you have permitted to give it out. `list` lists these \
-                registries. `store` and `erase` fail, because `countersign enroll` signs you in. As docker expects it, \
+                registries. `store` and `erase` fail, because `countersign enroll PROFILE` signs you in. As docker expects it, \
                 errors are written to standard output.
 
                 The user name `<token>` makes docker exchange the token at the registry's authorization service. A \

@@ -75,8 +75,20 @@ struct GitCredential {
 
     /// The https site; nil for another protocol.
     var site: String? {
-        guard values["protocol"] == "https", let host = values["host"], !host.isEmpty else { return nil }
+        guard values["protocol"] == "https", let host = values["host"], !host.isEmpty,
+            host.utf8.allSatisfy(Self.isOfAuthority)
+        else { return nil }
         return "https://\(host)"
+    }
+
+    /// Git decodes percent escapes: a slash would end the host of the URL before the host that git asks for.
+    private static func isOfAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...0xFF:
+            true
+        default: ".-_:[]".utf8.contains(byte)
+        }
     }
 
     /// `user` is the name beside the token if git names none.

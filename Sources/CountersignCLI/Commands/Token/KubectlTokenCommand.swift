@@ -40,6 +40,7 @@ extension TokenCommand {
         func run() throws {
             let request = try ExecInfo(ProcessInfo.processInfo.environment["KUBERNETES_EXEC_INFO"])
             let source = TokenSource(home: try homeOption.located(), secrets: SecretInput(isStandardInput: false))
+            if let server = request.server, site != nil { _ = try source.token(of: name, site: server) }
             let token = try source.token(of: name, site: site ?? request.server)
             Console.result(
                 unchanged: try Console.jsonLine(

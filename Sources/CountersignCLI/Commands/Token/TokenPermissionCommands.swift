@@ -12,7 +12,7 @@ extension TokenCommand {
             abstract: "Permit that the access token of a sign-in is given out.",
             discussion: """
                 Every program of yours can then obtain the token, send it to any site, and act in your name there \
-                until the token expires. The permission ends with `countersign token deny`, with \
+                until the token expires. The permission ends with `countersign token deny NAME`, with \
                 `countersign unenroll`, and when another person signs in under the name.
 
                 EXAMPLES:
