@@ -45,7 +45,7 @@ import Testing
         #expect(asked["scope"] as? String == "admin audit openid offline_access")
         // The site's request without a token, and its metadata, came without a credential.
         #expect(bench.site.log.requests.allSatisfy { $0.authorization == nil })
-        let proxy = try RunningProxy(bench.user)
+        let proxy = try RunningProxy(bench.user, [])
         #expect(try proxy.get(bench.site.url + "/mcp").status == 200)
         // The client is registered already.
         let again = try bench.enroll("bearer.test.localhost", "--yes")
