@@ -51,7 +51,7 @@ extension ProviderClient {
     /// Requests `url`. Nil if it is not challenged for a Bearer token, and so may be a document. Throws
     /// ``EnrollmentError``.
     package func challenge(at url: EndpointURL) async throws -> SiteChallenge? {
-        let response = try await run(exchange(url, body: nil))
+        let response = try await fetch(exchange(url, body: nil), url)
         guard response.status == 401 else { return nil }
         let fields = response.fields.filter { $0.name == "www-authenticate" }.map(\.value)
         guard let challenge = try? ChallengeParser.parse(fields: fields).first(where: { $0.isOf("Bearer") }) else {

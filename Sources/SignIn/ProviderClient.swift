@@ -79,7 +79,7 @@ package struct ProviderClient: Sendable {
     }
 
     /// An error names the address.
-    private func fetch(
+    func fetch(
         _ exchange: WebExchange, _ url: EndpointURL
     ) async throws(EnrollmentError) -> WebExchange.Response {
         do {
