@@ -25,7 +25,7 @@ package final class SignInRenewals: Sendable {
     /// The currently open vault; nil while it is locked.
     let openVault: @Sendable () -> OpenVault?
     /// Makes a change to the vault take effect.
-    private let changed: @Sendable () -> Void
+    let changed: @Sendable () -> Void
     /// Called when an organisation wants programs to start again.
     private let restart: @Sendable () -> Void
     let logger: Logger
@@ -43,9 +43,6 @@ package final class SignInRenewals: Sendable {
     /// A token that was renewed is not renewed again for so many seconds because an origin calls it invalid: another
     /// one would be no better.
     private static let invalidInterval: Int64 = 300
-
-    /// Seconds between two attempts to complete a wipe.
-    private static let wipeInterval: Int64 = 60
 
     struct State: Sendable {
         /// When wipes were completed last, or could not be, in seconds since 1970.
@@ -129,24 +126,6 @@ package final class SignInRenewals: Sendable {
                 let token = contents.tokens[record.name]
             else { continue }
             _ = begin(token.tagged(with: vault.tagKey).reference, .expired)
-        }
-    }
-
-    /// Completes interrupted changes of sign-ins to the list of sites. Reads no file without such a sign-in.
-    package func completeLists() {
-        guard let vault = openVault() else { return }
-        let (signIns, time) = (vault.contents.signIns.values, now())
-        for record in signIns where record.formerSites != nil {
-            guard !state.withLock({ $0.listFailures.isPaused(record, at: time) }) else { continue }
-            do {
-                try VaultOperations(home: home, vault: vault, now: now).finishSignIn(record.name)
-                state.withLock { $0.listFailures.forget(record.name) }
-            } catch {
-                let isFirst = state.withLock { $0.listFailures.note(record, at: time) == 1 }
-                guard isFirst else { continue }
-                logger.warning(
-                    "the sites of the sign-in \"\(record.name)\" cannot be added to the list: \(Self.text(error))")
-            }
         }
     }
 
@@ -375,45 +354,6 @@ package final class SignInRenewals: Sendable {
         }
     }
 
-    /// Begins to complete the wipes that were interrupted, which asks their providers to revoke tokens. Reads no file.
-    package func completeWipes() {
-        guard let vault = openVault(), !vault.contents.wipes.isEmpty else { return }
-        let time = now()
-        state.withLock { state in
-            guard !state.isStopped, state.wiping == nil, time - state.lastWipe >= Self.wipeInterval else { return }
-            state.lastWipe = time
-            state.wiping = Task.detached { [self] in
-                let isAbandoned = Atomic(false)
-                await withTaskCancellationHandler {
-                    try? await onQueue { [self] in
-                        completeWipes(in: vault) { isAbandoned.load(ordering: .relaxed) }
-                    }
-                } onCancel: {
-                    isAbandoned.store(true, ordering: .relaxed)
-                }
-                self.state.withLock { $0.wiping = nil }
-            }
-        }
-    }
-
-    private func completeWipes(in vault: OpenVault, isAbandoned: @escaping @Sendable () -> Bool) {
-        let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
-        for (name, result) in VaultOperations(home: home, vault: vault, now: now).completeWipes(dialogue) {
-            switch result {
-            case .success(let done):
-                logger.notice("completed the wipe of \"\(name)\"")
-                guard let warning = done.warning else { continue }
-                logger.warning("the provider has not revoked the tokens of \"\(name)\": \(warning)")
-            case .failure where isAbandoned():
-                // The proxy is stopping; the next one completes it.
-                break
-            case .failure(let error):
-                logger.warning("the wipe of \"\(name)\" cannot be completed: \(Self.text(error))")
-            }
-        }
-        changed()
-    }
-
     /// Why the provider sent no token of that name the last time that this process asked; nil if it sent one.
     func lastFailure(of name: String) -> (any Error)? { state.withLock { $0.lastFailures[name] } }
 
@@ -467,49 +407,5 @@ package final class SignInRenewals: Sendable {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "countersign.sign-in").async { continuation.resume(with: Result { try body() }) }
         }
-    }
-}
-
-extension SignInRecord {
-    /// Whether the identity broker issues its tokens, and keeps the refresh token.
-    var isFromBroker: Bool {
-        refreshToken == nil && (try? SignInProfile(Array(profile.utf8)))?.usesBroker == true
-    }
-
-    /// Whether it is a grant without a person, which is repeated in place of a renewal.
-    var isFromGrant: Bool { refreshToken == nil && (try? SignInProfile(Array(profile.utf8)))?.grant != nil }
-
-    /// Whether the access token can be renewed.
-    var isRenewable: Bool { refreshToken != nil || isFromBroker || isFromGrant }
-
-    /// Why a sign-in has ended that is being removed, or whose removal was interrupted.
-    static let isSigningOut = "signing out was not completed"
-
-    /// How long before its expiry the access token is renewed, in seconds: a quarter of its lifetime, and at most two
-    /// minutes.
-    private var renewalMargin: Int64 { min(120, max(0, expires - obtained) / 4) }
-
-    /// When to renew the access token, in seconds since 1970: at the beginning of the margin if `part` is 0, in its
-    /// middle if it is 1. Nil if the token does not expire.
-    func renewalTime(delayedBy part: Double) -> Int64? {
-        expires == 0 ? nil : expires - renewalMargin + Int64(Double(renewalMargin) * part / 2)
-    }
-
-    fileprivate var endedText: String {
-        ended.isEmpty
-            ? "the access token of \"\(name)\" has expired, and the provider sent none to renew it; "
-                + "sign in again with `countersign enroll \(name)`" : endedText(because: ended)
-    }
-
-    /// ``ended``, with the command that completes an interrupted removal.
-    var shownEnd: String {
-        ended == Self.isSigningOut ? endedText(because: ended) : DirectoryError.explained(ended)
-    }
-
-    fileprivate func endedText(because reason: String) -> String {
-        reason == Self.isSigningOut
-            ? "\(reason); `countersign unenroll \(name)` completes it"
-            : "the sign-in \"\(name)\" has ended: \(DirectoryError.explained(reason, signsIn: true)); "
-                + "sign in again with `countersign enroll \(name)`"
     }
 }
