@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Synchronization
 
 /// Ports and connections on 127.0.0.1.
 package enum Loopback {
-    /// Different ports that were free a moment ago. Another process may have taken them since, so the caller has to
-    /// retry. For a port that stays closed, use `RefusingPort`.
+    /// Different ports that were free a moment ago. The system gives none of them to a connection or to a server that
+    /// asks for any port, and this process gives none of them out again; so another program has one only if it asks for
+    /// that number. For a port that stays closed, use `RefusingPort`.
     package static func freePorts(_ count: Int) throws -> [Int] {
-        let held = try (0..<count).map { _ in try RefusingPort() }
-        return held.map(\.number)
+        try given.withLock { given in
+            var found: [Int] = []
+            for port in (10_240..<firstEphemeralPort).shuffled() where !given.contains(port) {
+                if found.count == count { break }
+                if (try? RefusingPort(number: port)) != nil { found.append(port) }
+            }
+            guard found.count == count else { throw HarnessError("no free port on 127.0.0.1") }
+            given.formUnion(found)
+            return found
+        }
     }
+
+    private static let given = Mutex<Set<Int>>([])
+
+    /// ip(7), `ip_local_port_range`.
+    private static let firstEphemeralPort: Int = {
+        let range = try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
+        return max(16_384, range?.split(separator: "\t").first.flatMap { Int($0) } ?? 32_768)
+    }()
 
     /// Whether the port accepts connections.
     package static func answers(port: Int) -> Bool {
@@ -83,9 +101,12 @@ package final class RefusingPort {
     package let number: Int
     private let descriptor: Int32
 
-    package init() throws {
+    package convenience init() throws { try self.init(number: 0) }
+
+    /// 0 is any free port.
+    fileprivate init(number wanted: Int) throws {
         descriptor = socket(AF_INET, Loopback.streamType, 0)
-        var address = Loopback.address(port: 0)
+        var address = Loopback.address(port: wanted)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let bound = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in

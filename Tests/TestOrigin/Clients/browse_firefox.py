@@ -95,8 +95,13 @@ class Marionette:
         return self.shown(name, None)
 
     def shown(self, name, error):
-        picture, failure = self.call("WebDriver:TakeScreenshot", full=False, hash=False)
-        if failure:
+        # While Firefox leaves a page for another, there is no picture of it.
+        for _ in range(600):
+            picture, failure = self.call("WebDriver:TakeScreenshot", full=False, hash=False)
+            if not failure:
+                break
+            time.sleep(0.05)
+        else:
             raise RuntimeError(failure["message"])
         with open(f"{HOME}/{name}.png", "wb") as file:
             file.write(base64.b64decode(picture["value"]))

@@ -31,6 +31,7 @@ class Tab:
         self.count = 0
         self.session = None
         self.is_loaded = False
+        self.is_leading = False
         self.main = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=self.main, flatten=True)["sessionId"]
         self.call("Page.enable")
@@ -64,8 +65,12 @@ class Tab:
                 "Fetch.continueWithAuth", requestId=parameters["requestId"],
                 authChallengeResponse=self.answer(parameters),
             )  # fmt: skip
-        # What is no page is downloaded, and nothing is loaded then.
-        if method in ("Page.loadEventFired", "Page.downloadWillBegin"):
+        if method == "Page.frameNavigated" and parameters["frame"]["id"] == self.main:
+            self.is_loaded = False
+            self.is_leading = self.is_leading and "/top?" in parameters["frame"]["url"]
+        # A page that leads to another may be loaded before the browser has left it. What is no page is downloaded, and
+        # nothing is loaded then.
+        if method == "Page.loadEventFired" and not self.is_leading or method == "Page.downloadWillBegin":
             self.is_loaded = True
         return reply
 
@@ -81,6 +86,7 @@ class Tab:
 
     def visit(self, url):
         self.is_loaded = False
+        self.is_leading = "/top?" in url
         self.signs_in = "/top?" not in url
         self.call("Page.navigate", url=url)
         end = time.monotonic() + 180

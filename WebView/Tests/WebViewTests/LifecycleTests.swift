@@ -70,25 +70,31 @@ extension WebView {
             let server = try LineProcess("/usr/bin/env", ["Xvfb", "-displayfd", "1", "-nolisten", "tcp"])
             defer { server.kill() }
             let display = ":" + (try #require(server.first { $0 }))
+            // A bus that another program has left behind may have the same display.
+            let mark = (name: "COUNTERSIGN_TEST_MARK", value: UUID().uuidString)
             let view = try WebViewProcess(
-                environment: ["DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""])
+                environment: [
+                    "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": "", mark.name: mark.value,
+                ])
             view.send(.open(WebViewProcess.request("/")))
             try view.loaded()
-            #expect(!Self.programs(with: "DISPLAY=\(display)").isEmpty)
+            let variable = "\(mark.name)=\(mark.value)"
+            #expect(!Self.programs(with: variable).isEmpty)
             view.close()
             let deadline = Date(timeIntervalSinceNow: 20)
-            while !Self.programs(with: "DISPLAY=\(display)").isEmpty, Date() < deadline { usleep(50_000) }
-            #expect(Self.programs(with: "DISPLAY=\(display)") == [])
+            while !Self.programs(with: variable).isEmpty, Date() < deadline { usleep(50_000) }
+            #expect(Self.programs(with: variable) == [])
         }
 
-        /// The names of the running programs that have inherited a variable.
+        /// The command lines of the running programs that have inherited a variable.
         private static func programs(with variable: String) -> [String] {
             let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
             return processes.filter { Int($0) != nil }.compactMap { process in
                 guard let variables = FileManager.default.contents(atPath: "/proc/\(process)/environ"),
                     variables.split(separator: 0).contains(Data(variable.utf8))
                 else { return nil }
-                return try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+                let words = FileManager.default.contents(atPath: "/proc/\(process)/cmdline") ?? Data()
+                return String(decoding: words, as: UTF8.self).replacing("\0", with: " ")
             }
         }
 
