@@ -155,6 +155,29 @@ import Testing
         #expect(!bench.proxy.process.errorOutput.contains("are lost"))
     }
 
+    /// The command has ended; the server, which renews the token for it, keeps what it cannot store.
+    @Test func tokensThatArePrintedAreNotLost() throws {
+        let bench = try Bench(lifetime: 0)
+        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
+        try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
+        try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
+        try bench.user.succeed("token", "allow", "work")
+        try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
+        let command = try ChildProcess(
+            try Countersign.executable, ["token", "work", "--home", bench.user.home],
+            environment: bench.user.environment, capture: bench.user.folder.file("token"))
+        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
+        try #require(isRenewing == true, "\(command.errorOutput)")
+        let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
+        try #require(flock(lock, LOCK_EX) == 0)
+        #expect(command.waitForExit(seconds: 100) == 1 && command.errorOutput.contains("cannot be stored"))
+        close(lock)
+        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
+        #expect(try bench.user.succeed("token", "work") == "t2\n")
+        #expect(bench.refreshes == ["POST /token refresh_token 200"])
+    }
+
     /// The proxy, and not the provider, has ended the request for the metadata.
     @Test func stoppingTheProxyIsNoFailure() throws {
         let bench = try Bench(lifetime: 0)

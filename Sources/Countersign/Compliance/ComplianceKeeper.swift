@@ -144,7 +144,8 @@ final class ComplianceKeeper: Sendable {
 
     private func check(_ name: String, in vault: OpenVault, _ isAbandoned: @escaping @Sendable () -> Bool) {
         let before = vault.contents
-        let operations = VaultOperations(home: policyKeeper.home, vault: vault, now: now)
+        let operations = VaultOperations(
+            home: policyKeeper.home, vault: vault, renewals: policyKeeper.signInRenewals, now: now)
         let dialogue = OperationDialogue(report: { _ in }, isAbandoned: isAbandoned)
         let report: ComplianceReport?
         do {

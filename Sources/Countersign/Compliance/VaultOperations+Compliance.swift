@@ -46,8 +46,7 @@ extension VaultOperations {
                 try note(outcome, of: record, isRefused: false)
                 break
             }
-            let renewals = SignInRenewals(home: home, vault: vault, now: now)
-            let failure = try Blocking.run { await renewals.renewNow(name) }
+            let failure = try renewNow(name, in: vault)
             if failure == nil { return ComplianceReport(ComplianceOutcome(.compliant)) }
             try note(
                 outcome, of: record, isRefused: (failure as? OAuthError)?.code == .protectionPolicyRequired)
@@ -91,8 +90,7 @@ extension VaultOperations {
     /// The service calls the device compliant; the provider has the last word.
     private func renewToken(of record: SignInRecord, after outcome: ComplianceOutcome) throws -> ComplianceReport {
         let vault = try opened()
-        let renewals = SignInRenewals(home: home, vault: vault, now: now)
-        let failure = try Blocking.run { await renewals.renewNow(record.name) }
+        let failure = try renewNow(record.name, in: vault)
         if let error = failure as? OAuthError, error.code == .protectionPolicyRequired {
             let still = NotCompliant.stillRefused(outcome, account: record.account).outcome
             try note(still, of: record, isRefused: true)
@@ -103,6 +101,12 @@ extension VaultOperations {
             try contents.noteCompliance(of: record.name, at: now())
         }
         return ComplianceReport(outcome, tokenFailure: failure.map(SignInRenewals.text))
+    }
+
+    private func renewNow(_ name: String, in vault: OpenVault) throws -> (any Error)? {
+        try Blocking.run {
+            try await SignInRenewals.using(renewals, home: home, vault: vault, now: now) { await $0.renewNow(name) }
+        }
     }
 
     /// Unless the service or the provider has refused, or had refused before, the sign-in stays in use: an outage or a

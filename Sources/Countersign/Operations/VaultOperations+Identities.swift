@@ -6,7 +6,7 @@ package import CountersignVault
 
 extension VaultOperations {
     func renewal(_ dialogue: OperationDialogue) throws -> IdentityRenewal {
-        IdentityRenewal(home: home, vault: try opened(), now: now, report: dialogue.report)
+        IdentityRenewal(home: home, vault: try opened(), renewals: renewals, now: now, report: dialogue.report)
     }
 
     /// For a key in a token, which is not enrolled as a ``VaultOperation``.

@@ -16,15 +16,19 @@ package struct VaultOperations: Sendable {
     let vault: OpenVault?
     /// Nil in the process of a command.
     let policy: ServedPolicy?
+    /// The server's, which keep tokens that cannot be stored; nil in the process of a command.
+    let renewals: SignInRenewals?
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
 
     package init(
-        home: Home, vault: OpenVault?, policy: ServedPolicy? = nil, now: @escaping @Sendable () -> Int64
+        home: Home, vault: OpenVault?, policy: ServedPolicy? = nil, renewals: SignInRenewals? = nil,
+        now: @escaping @Sendable () -> Int64
     ) {
         self.home = home
         self.vault = vault
         self.policy = policy
+        self.renewals = renewals
         self.now = now
     }
 

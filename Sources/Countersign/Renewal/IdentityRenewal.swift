@@ -27,10 +27,10 @@ package struct IdentityRenewal: Sendable {
 
     /// `report` is called, on any thread, with the progress of a renewal.
     package init(
-        home: Home, vault: OpenVault, now: @escaping @Sendable () -> Int64,
+        home: Home, vault: OpenVault, renewals: SignInRenewals? = nil, now: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (Progress) -> Void = { _ in }
     ) {
-        context = RenewalContext(home: home, vault: vault, now: now, report: report)
+        context = RenewalContext(home: home, vault: vault, renewals: renewals, now: now, report: report)
     }
 
     package var home: Home { context.home }

@@ -18,7 +18,7 @@ extension RenewalAttempt {
             return fault("the profile of the sign-in \"\(name)\" does not name \(record.server) any more")
         }
         guard owner.hasExpired(at: now), let token = vault.contents.tokens[name] else { return nil }
-        switch await context.renewToken(token.tagged(with: vault.tagKey).reference) {
+        switch try await context.renewToken(token.tagged(with: vault.tagKey).reference) {
         case .renewed, .unchanged:
             try vault.reload()
             return nil
@@ -35,11 +35,10 @@ extension RenewalAttempt {
 
 extension RenewalContext {
     /// Renews an expired access token. Only one process does so at a time.
-    func renewToken(_ token: CredentialReference) async -> TokenRenewer.Outcome {
-        let renewals = SignInRenewals(home: home, vault: vault, now: now)
-        let outcome = await renewals.renewer.renew(token, .expired)
-        await renewals.stop()
-        return outcome
+    func renewToken(_ token: CredentialReference) async throws -> TokenRenewer.Outcome {
+        try await SignInRenewals.using(renewals, home: home, vault: vault, now: now) {
+            await $0.renewer.renew(token, .expired)
+        }
     }
 }
 

@@ -9,6 +9,8 @@ import CountersignVault
 struct RenewalContext: Sendable {
     let home: Home
     let vault: OpenVault
+    /// As ``VaultOperations/renewals``.
+    let renewals: SignInRenewals?
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
     let report: @Sendable (RenewalProgress) -> Void

@@ -159,7 +159,9 @@ package final class RenewalKeeper: Sendable {
     }
 
     func renewal(_ vault: OpenVault) -> IdentityRenewal {
-        IdentityRenewal(home: policyKeeper.home, vault: vault, now: now) { [self] progress in
+        IdentityRenewal(
+            home: policyKeeper.home, vault: vault, renewals: policyKeeper.signInRenewals, now: now
+        ) { [self] progress in
             if let warning = progress.warning { warn("\(warning)") }
         }
     }

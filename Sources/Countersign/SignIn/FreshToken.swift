@@ -29,6 +29,8 @@ struct TokenUnavailable: DiagnosableError {
 struct FreshTokens: Sendable {
     let home: Home
     let vault: OpenVault
+    /// Those of the server or of the library; nil in the process of a command.
+    let renewals: SignInRenewals?
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
 
@@ -36,7 +38,12 @@ struct FreshTokens: Sendable {
     /// and with `isForced` every one. One that cannot be renewed is returned as long as it is valid, unless `isForced`.
     /// Throws ``TokenUnavailable``, and the errors of the vault.
     func token(of name: String, isForced: Bool = false) async throws -> FreshToken? {
-        let renewals = SignInRenewals(home: home, vault: vault, now: now)
+        try await SignInRenewals.using(renewals, home: home, vault: vault, now: now) {
+            try await token(of: name, isForced, $0)
+        }
+    }
+
+    private func token(of name: String, _ isForced: Bool, _ renewals: SignInRenewals) async throws -> FreshToken? {
         _ = try await renewals.onQueue { [vault] in try vault.reload() }
         guard let present = try stored(name) else { return nil }
         guard isForced || present.record.renewalTime(delayedBy: 0).map({ $0 <= now() }) ?? false else { return present }
@@ -55,7 +62,6 @@ struct FreshTokens: Sendable {
         } else if case .unavailable(let reason) = await renewals.renewer.renew(present.token.reference, .expired) {
             failure = (reason, renewals.lastFailure(of: name) as? OAuthError)
         }
-        await renewals.stop()
         _ = try await renewals.onQueue { [vault] in try vault.reload() }
         guard let newest = try stored(name, failure.cause) else { return nil }
         let isValid = newest.record.expires == 0 || newest.record.expires > now()

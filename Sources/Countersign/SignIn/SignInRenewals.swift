@@ -87,6 +87,24 @@ package final class SignInRenewals: Sendable {
             logger: Logger(label: "countersign") { _ in SwiftLogNoOpLogHandler() }, delay: 0, now: now)
     }
 
+    /// Runs `body` with `shared`, the renewals of a server or of the library, which keep tokens that cannot be stored
+    /// and try again. Without them, with renewals for this alone, which end with it.
+    static func using<Value>(
+        _ shared: SignInRenewals?, home: Home, vault: OpenVault, now: @escaping @Sendable () -> Int64,
+        _ body: (SignInRenewals) async throws -> Value
+    ) async throws -> Value {
+        if let shared { return try await body(shared) }
+        let own = SignInRenewals(home: home, vault: vault, now: now)
+        do {
+            let value = try await body(own)
+            await own.stop()
+            return value
+        } catch {
+            await own.stop()
+            throw error
+        }
+    }
+
     private init(
         home: Home, environment: [String: String], openVault: @escaping @Sendable () -> OpenVault?,
         changed: @escaping @Sendable () -> Void, restart: @escaping @Sendable () -> Void, logger: Logger,
@@ -312,6 +330,11 @@ package final class SignInRenewals: Sendable {
     /// token is needed.
     func renewNow(_ name: String) async -> (any Error)? {
         do {
+            // This process holds the lock.
+            if let unstored = state.withLock({ $0.unstored[name] }) {
+                throw CountersignError(
+                    .refused, "the new access token of \"\(name)\" cannot be stored: \(unstored.reason)")
+            }
             let lock = try await RenewalLock.acquire(
                 RenewalLock.name(ofSignIn: name), of: home, patience: Self.lockPatience, waits: {})
             guard let lock, let vault = openVault() else {

@@ -97,7 +97,7 @@ struct ControlledVault: Sendable {
             report: { [keeper] in try reporter($0, keeper, dialogue.isAbandoned) },
             runProxy: { try runProxy(spoolBytes: $0, dialogue) })
         let operations = VaultOperations(
-            home: keeper.home, vault: vault, policy: policy, now: { Int64(time(nil)) })
+            home: keeper.home, vault: vault, policy: policy, renewals: keeper.signInRenewals, now: { Int64(time(nil)) })
         do {
             // An enrolment may take a day, and must not outlive `vault lock` with the vault's content.
             let limited = OperationDialogue(

@@ -35,7 +35,8 @@ extension ChallengeController {
                 .nothingToAnswerWith, "the home has no vault, and therefore no identity",
                 hint: "enrol one with `countersign certificate enroll NAME --est URL`")
         }
-        let renewal = IdentityRenewal(home: keeper.home, vault: vault, now: Self.now)
+        let renewal = IdentityRenewal(
+            home: keeper.home, vault: vault, renewals: signInRenewals, now: Self.now)
         for name in name.map({ [$0] }) ?? vault.contents.plannedNames {
             do {
                 try await fetch(name, renewal, pendingRetry)

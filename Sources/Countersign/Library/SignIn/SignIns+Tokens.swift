@@ -28,7 +28,8 @@ extension SignIns {
             guard let open = try await vault.blocking({ [vault] in try vault.opened(creates: false) }) else {
                 throw missing
             }
-            let tokens = FreshTokens(home: home, vault: open, now: ChallengeController.now)
+            let tokens = FreshTokens(
+                home: home, vault: open, renewals: vault.controller?.signInRenewals, now: ChallengeController.now)
             guard let fresh = try await tokens.token(of: name, isForced: forcingRenewal) else { throw missing }
             if let controller = vault.controller { await controller.reading { $0.refresh() } }
             let token = AccessToken(fresh)

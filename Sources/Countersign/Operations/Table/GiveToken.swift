@@ -65,7 +65,7 @@ package struct GiveToken: VaultOperation {
         {
             return .given(GivenToken(own, of: name))
         }
-        let tokens = FreshTokens(home: vault.home, vault: open, now: vault.now)
+        let tokens = FreshTokens(home: vault.home, vault: open, renewals: vault.renewals, now: vault.now)
         do {
             let fresh = try Blocking.run(isAbandoned: dialogue.isAbandoned) { try await tokens.token(of: name) }
             guard let fresh else { return .unknown(known: vault.signInNames) }
