@@ -61,6 +61,20 @@ import Testing
             poll(seconds: 180) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
         }
 
+        /// Lets the token for one site expire.
+        func expire() throws {
+            let vault = try SealedVault(home: user.home).open { throw HarnessError("there is a passphrase") }
+            try vault.update { contents in
+                guard var record = contents.signIns["work"], let token = record.siteTokens.first else { return }
+                record.siteTokens = [
+                    SiteTokenRecord(
+                        host: token.host, port: token.port, stepUp: token.stepUp, access: token.access, expires: 1,
+                        obtained: 1)
+                ]
+                try contents.updateSignIn(record)
+            }
+        }
+
         func enroll(_ options: [String]) throws -> CommandResult {
             try user.run(
                 ["enroll", "work", "--yes"] + options, environment: ["BROWSER": user.folder.file("browser")],
@@ -164,25 +178,58 @@ import Testing
     @Test func aTokenForOneSiteIsRenewedBeforeItIsSentExpired() throws {
         let bench = try Bench(demand: Self.claims)
         #expect(try bench.pay().status == 200)
-        let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
-        func expire() throws {
-            try vault.update { contents in
-                guard var record = contents.signIns["work"], let token = record.siteTokens.first else { return }
-                record.siteTokens = [
-                    SiteTokenRecord(
-                        host: token.host, port: token.port, stepUp: token.stepUp, access: token.access, expires: 1,
-                        obtained: 1)
-                ]
-                try contents.updateSignIn(record)
-            }
-        }
-        try expire()
+        try bench.expire()
         let renewed = try poll(seconds: 180) { try bench.token(at: bench.payroll) == "Bearer t3" ? true : nil }
         #expect(renewed == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.tokenParameters.last?.claims == Bench.claims)
         try bench.provider.change(["error": "interaction_required"])
-        try expire()
+        try bench.expire()
         let former = try poll(seconds: 180) { try bench.token(at: bench.payroll) == "Bearer t1" ? true : nil }
         #expect(former == true, "\(bench.proxy.process.errorOutput)")
+    }
+
+    /// A person may have signed in for the token. It is not lost while the provider is down.
+    @Test func anOutageLosesNoTokenForOneSite() throws {
+        let bench = try Bench(demand: Self.claims)
+        #expect(try bench.pay().status == 200)
+        try bench.provider.change(["fail": ["/token": 503]])
+        try bench.expire()
+        let refused = try poll(seconds: 180) { () throws -> String? in
+            let seen = try bench.pay()
+            return seen.proxyStatus.contains("cannot be renewed") ? seen.proxyStatus : nil
+        }
+        #expect(refused?.contains("for \(bench.payroll.url) has expired") == true, "\(refused ?? "")")
+        try bench.provider.change(["token": ["t3"]])
+        let renewed = try poll(seconds: 180) { try bench.pay().status == 200 ? true : nil }
+        #expect(renewed == true && bench.pages.isEmpty, "\(bench.proxy.process.errorOutput)")
+        #expect(bench.provider.tokenParameters.last?.claims == Bench.claims)
+        #expect(try bench.token(at: bench.payroll) == "Bearer t3")
+    }
+
+    /// Each of two sites with demands of their own waits for its own token, and neither gets the other's.
+    @Test func twoSitesThatWaitAtOnceGetTheirOwnTokens() throws {
+        let bench = try Bench(demand: Self.claims)
+        let other = try BearerOrigin([
+            "tokens": ["t1": "openid", "canary-second": "openid", "t3": "openid"],
+            "step_up": ["/pay": Self.claims.merging(["tokens": ["canary-second", "t3"]]) { old, _ in old }],
+        ])
+        try bench.user.succeed("sites", "add", "\(other.url) answer=bearer credential=work")
+        let isListed = try poll(seconds: 180) { try bench.token(at: other) == "Bearer t1" ? true : nil }
+        #expect(isListed == true)
+        try bench.provider.change(["token": ["canary-second", "t3"], "hold": ["refresh_token": 2]])
+        let clients = try [bench.payroll.url, other.url].enumerated().map { index, url in
+            try ChildProcess(
+                Tool.path("curl"),
+                [
+                    "-q", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}\n", "--cacert",
+                    bench.proxy.anchor, "-x", bench.proxy.url, "\(url)/pay",
+                ], capture: bench.user.folder.file("client-\(index)"))
+        }
+        for client in clients {
+            #expect(client.waitForExit(seconds: 120) == 0 && client.output == "200\n", "\(client.output)")
+        }
+        let sent = [bench.payroll, other].map { $0.log.requests.last?.authorization ?? "" }
+        #expect(Set(sent) == ["Bearer canary-second", "Bearer t3"], "\(sent)")
+        #expect(try bench.token(at: bench.payroll) == sent[0] && bench.token(at: other) == sent[1])
     }
 }

@@ -385,7 +385,7 @@ package final class SignInRenewals: Sendable {
             || state.withLock { $0.failures.isPaused(record, at: time) }
     }
 
-    private func pause(after record: SignInRecord) {
+    func pause(after record: SignInRecord) {
         _ = state.withLock { $0.failures.note(record, at: now()) }
     }
 

@@ -2,6 +2,7 @@
 
 import CountersignAnswering
 import CountersignChallenges
+import CountersignOAuth
 import CountersignVault
 
 /// Access tokens for one site alone, without a person: the refresh token of the sign-in may suffice for claims that a
@@ -32,14 +33,27 @@ extension SignInRenewals {
             }
             let resource = own.flatMap { record.demand(met: $0).resource }
             let demand = SiteDemand(stepUp, of: origin, resource: resource)
-            guard mayAsk(NamedDemand(name: record.name, demand: demand), at: now()) else { return .unchanged }
-            let new = await ask(for: demand, record, token, in: vault, lock)
-            return new.map { .renewed($0) } ?? .unchanged
+            let named = NamedDemand(name: record.name, demand: demand)
+            guard mayAsk(named, at: now()) else { return .unchanged }
+            switch await ask(for: demand, record, token, in: vault, lock) {
+            case .obtained(let new): return .renewed(new)
+            case .refused: return .unchanged
+            case .unavailable:
+                state.withLock { $0.stepUps[named] = nil }
+                return .unchanged
+            }
         }
         guard let own else { return nil }
         if case .expired = reason {
-            if let new = await ask(for: record.demand(met: own), record, token, in: vault, lock) {
-                return .renewed(new)
+            switch await ask(for: record.demand(met: own), record, token, in: vault, lock) {
+            case .obtained(let new): return .renewed(new)
+            case .refused: break
+            case .unavailable(let detail):
+                // A person may have signed in for it: it is kept until the provider can be asked.
+                if own.expires > now() { return .unchanged }
+                return .unavailable(
+                    reason: "the access token of \"\(record.name)\" for \(record.demand(met: own).origin) has expired "
+                        + "and cannot be renewed: \(detail)")
             }
         }
         // The sign-in's own token takes its place. If it does not suffice, the site says so.
@@ -48,13 +62,21 @@ extension SignInRenewals {
         return nil
     }
 
-    /// Nil if the provider issues no such token now. That never ends the sign-in: the refresh token may be valid for
-    /// everything else.
+    private enum Answer {
+        case obtained(TokenCredential)
+        /// The provider issues no such token without a person, or the token is not stored.
+        case refused
+        /// The provider cannot be asked now.
+        case unavailable(String)
+    }
+
+    /// A refusal never ends the sign-in: the refresh token may be valid for everything else.
     private func ask(
         for demand: SiteDemand, _ record: SignInRecord, _ token: TokenCredential, in vault: OpenVault,
         _ lock: RenewalLock
-    ) async -> TokenCredential? {
-        guard record.ended.isEmpty, record.refreshToken != nil, !isPaused(record, at: now()) else { return nil }
+    ) async -> Answer {
+        guard record.ended.isEmpty, record.refreshToken != nil else { return .refused }
+        if isPaused(record, at: now()) { return .unavailable("the last attempt to renew a token of it has failed") }
         let renewal = SignInRenewal(
             record: record, token: token, firstVault: vault, renewals: self, demand: demand)
         lock.reserve()
@@ -65,7 +87,7 @@ extension SignInRenewals {
                 await applyChange()
                 if let stored {
                     logger.notice("obtained an access token of \"\(record.name)\" for \(demand.origin)")
-                    return stored
+                    return .obtained(stored)
                 }
             } catch let error as VaultError where error.code == .invalidRecord {
                 // The site's demand or its token is at fault, and not the sign-in.
@@ -73,17 +95,22 @@ extension SignInRenewals {
                 let rotated = SignInRenewal.Received(tokens: received.tokens, isWhole: false)
                 _ = try? await onQueue { try renewal.store(rotated) }
             } catch is SignInRenewal.Superseded {
-                return nil
+                return .refused
             } catch {
                 keepUnstored(UnstoredTokens(renewal, received, lock, reason: Self.text(error)))
             }
+        }
+        if failure is CancellationError { return .unavailable("the proxy is stopping") }
+        if let failure = failure as? OAuthError, failure.isTransient {
+            pause(after: record)
+            return .unavailable(Self.text(failure))
         }
         if let failure {
             logger.info(
                 "the provider gives no token of \"\(record.name)\" for \(demand.origin) without you: \(Self.text(failure))"
             )
         }
-        return nil
+        return .refused
     }
 
     /// A demand on one sign-in.
