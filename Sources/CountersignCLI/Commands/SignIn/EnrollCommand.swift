@@ -157,7 +157,8 @@ struct EnrollCommand: AsyncParsableCommand {
         let former = try session.flatMap { try plan.former(in: $0) }
         try plan.check(former)
         let summary = ProfileSummary(plan, agent: kind, former: former, list: try home.sites())
-        guard try Confirmation(isGiven: yes).asks("\(summary.text)Sign in?") else {
+        let question = profile.grant == nil ? "Sign in?" : "Get an access token?"
+        guard try Confirmation(isGiven: yes).asks("\(summary.text)\(question)") else {
             throw CountersignError(.refused, "nothing was done")
         }
         if yes { Console.write(summary.text, to: STDERR_FILENO) }
