@@ -161,7 +161,7 @@ import Testing
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
         try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
         try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
-        try bench.user.succeed("token", "allow", "work")
+        try bench.user.succeed("token", "allow", "work", "--yes")
         try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
         let command = try ChildProcess(
             try Countersign.executable, ["token", "work", "--home", bench.user.home],
