@@ -15,6 +15,10 @@ package struct Client: Sendable, Equatable {
         case basic(Secret)
         /// `client_secret_post`.
         case post(Secret)
+        /// `private_key_jwt`, before the provider is known; see ``Client/resolved(for:)``.
+        case key(ClientKey)
+        /// `private_key_jwt` at one provider.
+        case assertion(ClientAssertion)
     }
 
     package let identifier: String
@@ -26,8 +30,11 @@ package struct Client: Sendable, Equatable {
     }
 
     /// A client that sends its secret by a method that the provider supports: `client_secret_basic` if it does not say
-    /// (RFC 8414 §2). Throws `unsupportedProvider` if it supports neither way.
+    /// (RFC 8414 §2). Throws `unsupportedProvider` if it supports neither way, or no signature of the client's key.
     package func resolved(for metadata: ProviderMetadata) throws(OAuthError) -> Client {
+        if case .key(let key) = authentication {
+            return Client(identifier, .assertion(try ClientAssertion(identifier, key, at: metadata)))
+        }
         if let client = resolved(among: metadata.tokenEndpointAuthenticationMethods) { return client }
         throw OAuthError(
             .unsupportedProvider, .provider,
@@ -36,7 +43,8 @@ package struct Client: Sendable, Equatable {
 
     /// The same for the revocation endpoint, which may have methods of its own (RFC 8414 §2). If the provider supports
     /// neither method, its refusal shows that.
-    func resolvedForRevocation(_ metadata: ProviderMetadata) -> Client {
+    func resolvedForRevocation(_ metadata: ProviderMetadata) throws(OAuthError) -> Client {
+        if case .key = authentication { return try resolved(for: metadata) }
         let methods =
             metadata.revocationEndpointAuthenticationMethods ?? metadata.tokenEndpointAuthenticationMethods
         return resolved(among: methods) ?? resolved(among: nil) ?? self
@@ -58,6 +66,7 @@ package struct Client: Sendable, Equatable {
         var parameters = parameters
         var authorization: Secret?
         var secrets = parameters.secrets
+        var assertion: ClientAssertion?
         switch authentication {
         case .none:
             // Some grants need no client (RFC 7523 §3.1, RFC 8693 §2.1).
@@ -69,12 +78,17 @@ package struct Client: Sendable, Equatable {
         case .basic(let secret):
             authorization = basicField(secret)
             secrets.append(secret)
-        case .secret:
+        case .assertion(let made):
+            // Optional in RFC 7521 §4.2; providers find the client by it.
+            parameters.set("client_id", identifier)
+            assertion = made
+        case .secret, .key:
             // Every exchange resolves its client when it has the provider's metadata, and fails if it cannot.
-            preconditionFailure("the provider's way to send the secret is not chosen")
+            preconditionFailure("the provider's way to authenticate the client is not chosen")
         }
         return ProviderRequest(
-            purpose, url, body: parameters.encoded, authorization: authorization, secrets: secrets)
+            purpose, url, body: parameters.encoded, authorization: authorization, secrets: secrets,
+            assertion: assertion)
     }
 
     /// RFC 6749 §2.3.1: identifier and secret are form-encoded before the colon joins them.

@@ -10,8 +10,10 @@ package enum ClientAuthenticationMethod: String, CaseIterable, Sendable {
     case secret = "client_secret"
     case basic = "client_secret_basic"
     case post = "client_secret_post"
+    /// An assertion that the client's key signs (OpenID Connect Core §9).
+    case privateKey = "private_key_jwt"
 
-    package var needsSecret: Bool { self != .none }
+    package var needsSecret: Bool { self != .none && self != .privateKey }
 
     /// Throws `configuration` for a secret that cannot be sent (RFC 6749 appendix A.2).
     package func authentication(with secret: Secret) throws(OAuthError) -> Client.Authentication {
@@ -24,7 +26,7 @@ package enum ClientAuthenticationMethod: String, CaseIterable, Sendable {
                     + "permit", hint: "give it exactly as the provider shows it, on one line")
         }
         return switch self {
-        case .none: .none
+        case .none, .privateKey: .none
         case .secret: .secret(secret)
         case .basic: .basic(secret)
         case .post: .post(secret)
@@ -39,7 +41,7 @@ extension Client.Authentication {
     /// The client's secret; nil for a public client.
     package var secret: Secret? {
         switch self {
-        case .none: nil
+        case .none, .key, .assertion: nil
         case .secret(let secret), .basic(let secret), .post(let secret): secret
         }
     }

@@ -32,6 +32,10 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let responseModes: [String]?
     package let tokenEndpointAuthenticationMethods: [String]?
     package let revocationEndpointAuthenticationMethods: [String]?
+    /// The signature algorithms of client assertions; nil if the provider does not say.
+    package private(set) var tokenEndpointAuthenticationAlgorithms: [String]?
+    /// Whether the issuer itself has published it; false if the profile names the endpoints.
+    package private(set) var isPublished = false
 
     /// Those of the endpoints.
     package var origins: Set<Origin> {
@@ -88,6 +92,9 @@ package struct ProviderMetadata: Sendable, Equatable {
         responseModes = members.responseModes
         tokenEndpointAuthenticationMethods = members.tokenEndpointAuthenticationMethods
         revocationEndpointAuthenticationMethods = members.revocationEndpointAuthenticationMethods
+        tokenEndpointAuthenticationAlgorithms = members.document.texts(
+            "token_endpoint_auth_signing_alg_values_supported")
+        isPublished = true
     }
 
     /// The members by type, before their values are checked.

@@ -43,11 +43,14 @@ package struct ProviderRequest: Sendable, Equatable {
     package let authorization: Secret?
     /// The secrets in body and authorization, so that no error repeats them.
     package let secrets: [Secret]
+    /// Added to the body when the request is sent; see ``completed(at:random:)``.
+    let assertion: ClientAssertion?
 
     package init(
         _ purpose: Purpose, _ url: EndpointURL, body: Secret? = nil, authorization: Secret? = nil,
-        secrets: [Secret] = []
+        secrets: [Secret] = [], assertion: ClientAssertion? = nil
     ) {
+        self.assertion = assertion
         self.purpose = purpose
         self.url = url
         self.body = body

@@ -5,12 +5,13 @@ import CountersignCryptography
 /// Token revocation (RFC 7009).
 package enum TokenRevocation {
     /// The requests that revoke the tokens of a sign-in: the refresh token first, which ends the access tokens with it
-    /// at most providers, then the access token. Empty if the provider cannot revoke.
+    /// at most providers, then the access token. Empty if the provider cannot revoke. Throws `unsupportedProvider` as
+    /// ``Client/resolved(for:)`` does.
     package static func requests(
         _ tokens: TokenSet, client: Client, at metadata: ProviderMetadata
-    ) -> [ProviderRequest] {
+    ) throws(OAuthError) -> [ProviderRequest] {
         guard let endpoint = metadata.revocationEndpoint else { return [] }
-        let client = client.resolvedForRevocation(metadata)
+        let client = try client.resolvedForRevocation(metadata)
         func request(_ token: Secret, _ kind: String) -> ProviderRequest {
             var parameters = FormParameters()
             parameters.append("token", token)

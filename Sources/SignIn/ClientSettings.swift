@@ -8,6 +8,8 @@ struct ClientSettings {
     /// Empty if the grant needs no client.
     let identifier: String
     let authentication: ClientAuthenticationMethod
+    /// Whose key signs the client's assertions; nil unless the method is ``ClientAuthenticationMethod/privateKey``.
+    let identity: ClientIdentity?
     /// Nil for the sign-in of a person.
     let grant: MachineGrant?
 
@@ -25,6 +27,7 @@ struct ClientSettings {
 
     init(_ reader: inout JSONReader) throws {
         authentication = try Self.authentication(&reader)
+        identity = try ClientIdentity(&reader, for: authentication)
         grant = try Self.grant(&reader)
         let text = try reader.stringIfPresent("client_id")
         if let text {

@@ -16,7 +16,13 @@ extension ProviderClient {
             return ((error as? any DiagnosableError)?.detail ?? "\(error)", nil)
         }
         guard metadata.revocationEndpoint != nil else { return ("it has no revocation endpoint", metadata) }
-        for request in TokenRevocation.requests(tokens, client: profile.request.client, at: metadata) {
+        let requests: [ProviderRequest]
+        do throws(OAuthError) {
+            requests = try TokenRevocation.requests(tokens, client: profile.request.client, at: metadata)
+        } catch {
+            return (error.detail, metadata)
+        }
+        for request in requests {
             let outcome = await send(request)
             do throws(OAuthError) {
                 try TokenRevocation.check(outcome, of: request)

@@ -41,8 +41,15 @@ package struct ProviderClient: Sendable {
     /// `remaining` is the time left for the whole operation, and is rounded up to full seconds; nil for this client's
     /// limit alone.
     package func send(_ request: ProviderRequest, within remaining: Duration? = nil) async -> ProviderOutcome {
+        let completed: ProviderRequest
+        do throws(OAuthError) {
+            completed = try request.completed(
+                at: now(), random: Randomness.bytes(ClientAssertion.randomByteCount))
+        } catch {
+            return .failure(ProviderFailure(error.detail, hint: error.hint, isTransient: false))
+        }
         var exchange = WebExchange(request.url.origin, target: request.url.target)
-        exchange.body = request.body
+        exchange.body = completed.body
         exchange.limit = limit
         if let (seconds, attoseconds) = remaining?.components {
             exchange.limit = min(limit, .seconds(max(1, attoseconds > 0 ? seconds + 1 : seconds)))

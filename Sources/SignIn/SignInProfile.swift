@@ -21,6 +21,8 @@ package struct SignInProfile: Sendable {
     package let transport: EndpointURL.Transport
     /// How the client proves who it is. The profile does not have its secret.
     package let clientAuthentication: ClientAuthenticationMethod
+    /// Whose key the client proves who it is with, if it does that with a key.
+    package let clientIdentity: ClientIdentity?
     /// The grant of a sign-in without a person; nil for a person's.
     package let grant: MachineGrant?
     package private(set) var request: SignInRequest
@@ -63,6 +65,7 @@ package struct SignInProfile: Sendable {
         (issuer, metadata, transport) = (provider.issuer, provider.metadata, provider.transport)
         let settings = try ClientSettings(&reader)
         (clientAuthentication, grant) = (settings.authentication, settings.grant)
+        clientIdentity = settings.identity
         let scopes = try Self.strings("scopes", &reader) { scope throws(OAuthError) in
             try SignInRequest.check(scope: scope)
         }
@@ -243,6 +246,14 @@ package struct SignInProfile: Sendable {
         var profile = self
         profile.request.client = Client(
             request.client.identifier, try clientAuthentication.authentication(with: secret))
+        return profile
+    }
+
+    /// The same profile, whose client has the key of ``clientIdentity``.
+    package func authenticated(with key: ClientKey) -> SignInProfile {
+        var (profile, key) = (self, key)
+        key.identifier = clientIdentity?.keyIdentifier
+        profile.request.client = Client(request.client.identifier, .key(key))
         return profile
     }
 

@@ -47,7 +47,7 @@ import Testing
         let tokens = TokenSet(
             accessToken: Secret(utf8: "access-0"), expiresAt: nil, obtainedAt: 0, refreshToken: nil, scope: nil,
             idToken: nil, clientInfo: nil)
-        for request in TokenRevocation.requests(tokens, client: Client("c"), at: try Sample.metadata()) {
+        for request in try TokenRevocation.requests(tokens, client: Client("c"), at: try Sample.metadata()) {
             do throws(OAuthError) {
                 try TokenRevocation.check(Sample.outcome(400, body("access-0")), of: request)
             } catch {
@@ -131,7 +131,7 @@ import Testing
                 ], false
             ),
         ] {
-            let requests = TokenRevocation.requests(tokens, client: client, at: try Sample.metadata(changes))
+            let requests = try TokenRevocation.requests(tokens, client: client, at: try Sample.metadata(changes))
             #expect(requests.map { $0.authorization == nil } == [isPosted])
             #expect(requests.map { $0.body?.utf8Text?.contains("client_secret=pass-word") } == [isPosted])
         }

@@ -93,11 +93,11 @@ extension VaultOperations {
     private func revoke(
         _ record: SignInRecord, _ token: TokenCredential?, _ dialogue: OperationDialogue
     ) throws -> End {
-        let (home, now) = (home, now)
+        let (home, now, contents) = (home, now, vault?.contents)
         let command = vault?.contents.wipes[record.name] == nil ? "unenroll" : "wipe"
         do {
             return try Blocking.run(isAbandoned: dialogue.isAbandoned) {
-                let result = await Self.revoke(record, token, home, now)
+                let result = await Self.revoke(record, token, contents, home, now)
                 try Task.checkCancellation()
                 return result
             }
@@ -109,11 +109,12 @@ extension VaultOperations {
     }
 
     private static func revoke(
-        _ record: SignInRecord, _ token: TokenCredential?, _ home: Home, _ now: @escaping @Sendable () -> Int64
+        _ record: SignInRecord, _ token: TokenCredential?, _ contents: VaultContents?, _ home: Home,
+        _ now: @escaping @Sendable () -> Int64
     ) async -> End {
         guard let token else { return End() }
         do {
-            let profile = try record.signInProfile()
+            let profile = try record.signInProfile(contents, home)
             // The broker keeps the account and the refresh token, and has no way to revoke an access token.
             if profile.usesBroker { return End() }
             let client = try home.providerClient(now: now)

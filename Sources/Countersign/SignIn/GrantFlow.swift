@@ -77,8 +77,8 @@ package struct GrantFlow: Sendable {
 }
 
 extension SignInRecord {
-    /// The profile that the person has agreed to, with the secret of its client. Throws as ``SignInProfile/init(_:)``
-    /// does.
+    /// The profile that the person has agreed to, with the secret of its client; without the client's key. Throws as
+    /// ``SignInProfile/init(_:)`` does.
     func signInProfile() throws -> SignInProfile {
         let profile = try SignInProfile(Array(profile.utf8))
         return try clientSecret.map { try profile.authenticated(with: $0) } ?? profile

@@ -33,7 +33,9 @@ struct ScopeRequest: Sendable {
     func run() async throws -> Obtained {
         let record = try await requests.onQueue { try presentRecord() }
         // The profile that the person has agreed to; the document at its source may have changed since.
-        let profile = try record.signInProfile()
+        let profile = try await requests.onQueue {
+            try record.signInProfile(try vault().contents, requests.keeper.home)
+        }
         guard !profile.usesBroker else {
             throw CountersignError(.refused, "the tokens of \"\(name)\" come from the identity broker")
         }

@@ -9,7 +9,7 @@ import CountersignVault
 /// A sign-in that a profile describes, from its checks to the vault. The library and `countersign enroll` take the same
 /// steps: ``check(_:)``, the person's consent, ``prepare(replacing:in:)``, ``SignInFlow``, and storing the result.
 package struct SignInPlan: Sendable {
-    package private(set) var profile: SignInProfile
+    package internal(set) var profile: SignInProfile
     /// The file or URL of the profile.
     package let source: String
     /// The name of the sign-in and of its access token.

@@ -54,7 +54,7 @@ struct SignInRenewal: Sendable {
     private func ask(_ received: inout Received?) async throws {
         // A rotated token that cannot be stored is lost if this process ends.
         try await renewals.onQueue { try vault.update { $0.touch() } }
-        var profile = try record.signInProfile()
+        var profile = try await keyedProfile()
         if let demand { profile = try demand.wider(profile) }
         if profile.usesBroker {
             received = try await askBroker(profile)
@@ -110,6 +110,11 @@ struct SignInRenewal: Sendable {
         }
     }
 
+    /// With what its client proves who it is with. A key may be in a token, which blocks.
+    private func keyedProfile() async throws -> SignInProfile {
+        try await renewals.onQueue { try record.signInProfile(vault.contents, renewals.home) }
+    }
+
     private func askBroker(_ profile: SignInProfile) async throws -> Received {
         let broker = BrokerSignIn(profile, environment: renewals.environment, now: renewals.now)
         let tokens = try await broker.renew(record.name, subject: record.subject, replacing: token.token)
@@ -153,7 +158,7 @@ struct SignInRenewal: Sendable {
     /// Returns why the provider has not revoked the tokens; nil if it has.
     func revoke(_ received: Received) async -> String? {
         do {
-            let profile = try record.signInProfile()
+            let profile = try await keyedProfile()
             // The broker keeps its tokens.
             if profile.usesBroker { return nil }
             let client = try renewals.home.providerClient(now: renewals.now)

@@ -38,6 +38,9 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     policy_status the status of that answer (default: 400)
     secret        of the client, without which the token, device, push and revocation endpoints answer invalid_client
     method        by which the secret has to come: "basic" or "post"; the only one in the metadata (default: both)
+    certificate   the file of the client's certificate, whose key has to sign client assertions (RFC 7523 §2.2)
+    algorithms    of the assertions in the metadata (default: it does not say)
+    audience      of the assertions (default: the issuer)
     assertion     the JWT that is accepted for a token; its grants and token exchange are logged as `token`
     commas        whether the scope of the tokens is written with commas, as GitHub does
     error_status  the status of error responses of the token endpoint (default: 400)
@@ -67,6 +70,7 @@ import threading
 import time
 import urllib.parse
 
+import jose
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
@@ -96,6 +100,7 @@ class Provider(http.server.ThreadingHTTPServer):
         self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
         self.revoked, self.sessions = [], set()
         self.responses, self.response_of = 0, {}
+        self.assertions = jose.Assertions()
         self.host = host or ("provider.test.localhost" if tls else "127.0.0.1")
 
     def set(self, control):
@@ -194,6 +199,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def authenticate(self, form):
         """How the client has sent its secret: "basic", "post" or "none"; "refused" without the right one."""
+        if self.server.control.get("certificate"):
+            return self.assert_client(form)
         secret, wanted = self.server.control.get("secret"), self.server.control.get("method")
         field = self.headers.get("Authorization") or ""
         if field.startswith("Basic "):
@@ -205,6 +212,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             sent, method = form.get("client_secret"), "post" if "client_secret" in form else "none"
         good = sent == secret and (not secret or wanted in (None, method))
         return method if good else "refused"
+
+    def assert_client(self, form):
+        """The algorithm of the client's assertion, or "refused"."""
+        control = self.server.control
+        try:
+            if form.get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
+                raise jose.Refused("no assertion")
+            with open(control["certificate"], "rb") as file, self.server.lock:
+                return self.server.assertions.check(
+                    form["client_assertion"], file.read(), control.get("audience", self.server.issuer), CLIENT,
+                    time.time(), control.get("algorithms"))
+        except jose.Refused as error:
+            self.server.log({"refusal": str(error)})
+            return "refused"
 
     def reply(self, status, body=b"", kind=None, fields=()):
         self.send_response(status)
@@ -234,6 +255,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if control.get("secret"):
             methods = [control["method"]] if control.get("method") else ["basic", "post"]
             document["token_endpoint_auth_methods_supported"] = [f"client_secret_{method}" for method in methods]
+        if control.get("certificate"):
+            document["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
+        if control.get("algorithms"):
+            document["token_endpoint_auth_signing_alg_values_supported"] = control["algorithms"]
         if control.get("push"):
             document["pushed_authorization_request_endpoint"] = f"{issuer}/push"
             document["require_pushed_authorization_requests"] = True

@@ -5,10 +5,20 @@ import CountersignSignIn
 import CountersignVault
 
 extension Enrollment {
-    /// Gives the plan's client its secret, if it needs one: the program's, else the stored one. The vault has been
-    /// opened.
+    /// Gives the plan's client its key, or its secret, if it needs one: the program's, else the stored one. The vault
+    /// has been opened.
     func authenticate() async throws {
         let plan = plan
+        if plan.profile.clientIdentity != nil, !plan.profile.usesBroker {
+            let keyed = try await signIns.vault.blocking { [vault = signIns.vault] in
+                var keyed = plan
+                let opened = try vault.opened(creates: false)
+                try VaultOperations(home: vault.home, vault: opened, now: ChallengeController.now).authenticate(&keyed)
+                return keyed
+            }
+            present.withLock { $0 = keyed }
+            return
+        }
         guard plan.profile.clientAuthentication.needsSecret, !plan.profile.usesBroker else { return }
         let stored = try await signIns.vault.blocking { [vault = signIns.vault] in
             try vault.opened(creates: false).flatMap {

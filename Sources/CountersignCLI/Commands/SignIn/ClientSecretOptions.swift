@@ -48,12 +48,16 @@ struct ClientSecretOptions: ParsableArguments {
             hint: "leave the option out, or ask for a profile with \"token_endpoint_auth_method\"")
     }
 
-    /// Gives the plan's client its secret, if it needs one: the given one, else that of the sign-in `former` if it is
-    /// for the same client. Returns whether it is the stored one.
+    /// Gives the plan's client its key, or its secret, if it needs one: the given one, else that of the sign-in
+    /// `former` if it is for the same client. Returns whether it is the stored one.
     func authenticate(
         _ plan: inout SignInPlan, _ former: ListedSignIn?, in vault: VaultSession, _ input: SecretInput
     ) throws -> Bool {
-        guard plan.profile.clientAuthentication.needsSecret, !plan.profile.usesBroker else { return false }
+        guard !plan.profile.usesBroker else { return false }
+        if plan.profile.clientIdentity != nil {
+            try vault.operations().authenticate(&plan)
+        }
+        guard plan.profile.clientAuthentication.needsSecret else { return false }
         if let source = clientSecretFrom {
             try plan.authenticate(with: try ProgramSecret(source.dropFirst("exec:".count)).read())
             return false

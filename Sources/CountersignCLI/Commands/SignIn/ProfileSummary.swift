@@ -85,7 +85,8 @@ struct ProfileSummary {
                 rows.append(("endpoint", "\(endpoint), which gets the client's secret or tokens"))
             }
         }
-        let secret = profile.clientAuthentication.needsSecret ? ", with its secret" : ""
+        let key = profile.clientIdentity.map { ", with the key of your identity \(Console.printable($0.name))" } ?? ""
+        let secret = profile.clientAuthentication.needsSecret ? ", with its secret" : key
         let client = profile.request.client.identifier
         rows.append(("client", client.isEmpty ? "none" : "\(client)\(secret)"))
         return rows
