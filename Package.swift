@@ -286,7 +286,8 @@ let package = Package(
         tests(
             "CommandTests",
             [
-                "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault",
+                "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault", "Reporting",
+                "SitePolicy",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(

@@ -47,6 +47,22 @@ package struct UserTicket: Equatable, Sendable {
     /// As ``read()``, on another thread, and for a few seconds only: throws `timedOut` then. Calls that wait for a KDC
     /// at the same time wait for the same one.
     package static func look() throws(KerberosError) -> UserTicket {
+        try waiting { () throws(KerberosError) in try read() }
+    }
+
+    /// The ticket in the user's default cache if it is valid at `now`, in seconds since 1970. Obtains none and asks no
+    /// KDC. Waits for a few seconds at most.
+    package static func cached(at now: Int64) -> UserTicket? {
+        try? waiting { () throws(KerberosError) in
+            guard let found = Identity.read() else { throw .noTicket }
+            guard found.end > now else { throw .ticketExpired }
+            return UserTicket(principal: found.principal, remainingSeconds: found.end - now)
+        }
+    }
+
+    private static func waiting(
+        for read: @escaping @Sendable () throws(KerberosError) -> UserTicket
+    ) throws(KerberosError) -> UserTicket {
         let found = Mutex<Result<UserTicket, KerberosError>?>(nil)
         let done = DispatchSemaphore(value: 0)
         workers.run(for: "the user's ticket") { () throws(KerberosError) in

@@ -291,7 +291,9 @@ import Testing
             #expect(reply.error?.hasPrefix("the request is malformed: ") == true)
         }
         let status = try #require(try answer(to: #"{"command":"status"}"#))
-        let reply = try JSONDecoder().decode(ControlReply.self, from: Data(status))
+        var reply = try JSONDecoder().decode(ControlReply.self, from: Data(status))
+        #expect(try #require(reply.since) <= Int64(time(nil)) && reply.version?.contains("(commit ") == true)
+        (reply.since, reply.version) = (nil, nil)
         let address = server.output.split(separator: " ").last.map { $0.trimmingCharacters(in: .newlines) }
         var expected = ControlReply(isLocked: false, processIdentifier: server.pid, addresses: [try #require(address)])
         expected.operations = OperationTable.names

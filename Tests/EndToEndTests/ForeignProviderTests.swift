@@ -117,7 +117,7 @@ import Testing
         let tokens = origin.log.requests.compactMap(\.authorization)
         #expect(tokens.count == 2 && Set(tokens).count == 2, "\(tokens.count) \(provider.said)")
         #expect(tokens.allSatisfy { $0.hasPrefix("Bearer ey") })
-        let status = try user.run("status", "--no-header")
+        let status = try user.run("status")
         #expect(status.status == 0 && status.output.contains("renewable"), "\(status.said)")
         let ended = try user.run("unenroll", "work")
         #expect(ended.status == 0 && ended.error.contains("the provider has not revoked the tokens"), "\(ended.said)")

@@ -60,6 +60,10 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var knowsRoutes: Bool?
     /// The answer to it.
     package var route: [RouteHop]?
+    /// When the server started, in seconds since 1970. Only in the reply to `status`.
+    package var since: Int64?
+    /// The server's version. Only in the reply to `status`.
+    package var version: String?
 
     package init(
         isLocked: Bool, error: String? = nil, hint: String? = nil, processIdentifier: Int32 = getpid(),
@@ -75,7 +79,7 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route
+        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route, since, version
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }

@@ -90,6 +90,7 @@ struct ExecCommand: AsyncParsableCommand {
             now: { Int64(time(nil)) }, again: access.again, passphrase: access.passphrase)
         if let shut = keeper.vaultErrorAtStart { throw shut }
         ParentOptions.answerParents(with: keeper, logger: logger)
+        EndingWarnings.writeLastDay(of: keeper)
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]

@@ -146,12 +146,8 @@ struct ServeCommand: AsyncParsableCommand {
                 return try access.passphrase()
             })
         ParentOptions.answerParents(with: keeper, logger: logger)
-        if let shut = keeper.vaultErrorAtStart {
-            Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
-        }
-        if keeper.policy.current.sites.isReallyEmpty { SiteReports.noneListed(in: home) }
-        if home.isPaused { Console.warning(Refusal.paused.text) }
-        SiteReports.write(keeper.remarks)
+        Self.warn(about: keeper)
+        let watch = EndingWarnings.start(keeper)
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()
         let environment = ProcessInfo.processInfo.environment
@@ -166,7 +162,7 @@ struct ServeCommand: AsyncParsableCommand {
             isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
-            logger: logger)
+            version: CountersignCommand.shortVersion, logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()
@@ -176,8 +172,21 @@ struct ServeCommand: AsyncParsableCommand {
             ServiceManager.notify("READY=1")
         }
         let upkeep = Task { await routes?.run() }
-        defer { upkeep.cancel() }
+        defer {
+            upkeep.cancel()
+            watch.cancel()
+        }
         await Self.waitForStop(runtime, log, keeper, routes)
+    }
+
+    /// Reports what is not answered, and why.
+    private static func warn(about keeper: PolicyKeeper) {
+        if let shut = keeper.vaultErrorAtStart {
+            Console.warning("\(shut.detail); challenges are not answered", hint: "run `countersign vault unlock`")
+        }
+        if keeper.policy.current.sites.isReallyEmpty { SiteReports.noneListed(in: keeper.home) }
+        if keeper.home.isPaused { Console.warning(Refusal.paused.text) }
+        SiteReports.write(keeper.remarks)
     }
 
     /// Answers for `explain` and `test`.

@@ -5,6 +5,11 @@ import CountersignCryptography
 
 /// `countersign`.
 struct CountersignCommand: ParsableCommand {
+    private static let release = "0.1.0"
+
+    /// `0.1.0 (commit 1234567)`.
+    static let shortVersion = "\(release) (commit \(builtCommit))"
+
     static let configuration = CommandConfiguration(
         commandName: "countersign",
         abstract: "A local proxy that answers authentication challenges with your credentials, for the sites you list.",
@@ -25,7 +30,7 @@ struct CountersignCommand: ParsableCommand {
               countersign credential set --user jdoe
               countersign exec -- git clone https://git.corp.example/tools.git
             """,
-        version: "0.1.0 (commit \(builtCommit), OpenSSL \(LinkedOpenSSL.version))",
+        version: "\(release) (commit \(builtCommit), OpenSSL \(LinkedOpenSSL.version))",
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
             TestCommand.self, RouteCommand.self, PauseCommand.self, ResumeCommand.self, EnrollCommand.self,

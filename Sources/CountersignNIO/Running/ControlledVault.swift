@@ -29,7 +29,11 @@ struct ControlledVault: Sendable {
     let group: MultiThreadedEventLoopGroup
     /// The next hops of the server's requests; nil if every connection is direct.
     let routes: (any RouteFinding)?
+    /// That of the program, if it has one.
+    let version: String?
     let logger: Logger
+    /// When the server started, in seconds since 1970.
+    let since = Int64(time(nil))
 
     /// Answers everything but operations.
     func answer(_ request: ControlRequest, _ secret: Secret?) -> ControlReply {
@@ -64,6 +68,8 @@ struct ControlledVault: Sendable {
         reply.route = route
         guard case .status = request else { return reply }
         reply.knowsRoutes = true
+        reply.since = since
+        reply.version = version
         if reporter != nil {
             reply.operations = OperationTable.names
             reply.kerberos = .ofThisProcess

@@ -56,7 +56,7 @@ package final class ProxyRuntime: Sendable {
     /// uses the same keeper and outlives this one. `scopeRequests` asks the person for scopes that an access token
     /// lacks, or `scopeAsker` does. `group` has event loops that outlive it; otherwise the runtime has `threads` of its
     /// own. With `observed`, it also intercepts these origins, with a CA of its own whose root is not stored, and
-    /// reports the responses to a window's pages.
+    /// reports the responses to a window's pages. `version` is the program's, which the control socket reports.
     package init(
         keeper: PolicyKeeper, configuration: ProxyConfiguration, accessLog: AccessLog?, threads: Int,
         hasControlSocket: Bool, inheritedControlSocket: Int32? = nil, isAccepting: Bool = true,
@@ -66,7 +66,7 @@ package final class ProxyRuntime: Sendable {
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, scopeRequests: ScopeRequests? = nil, scopeAsker: ScopeAsker? = nil,
         observed: (origins: [Origin], responses: ResponseObserver)? = nil, routes: (any RouteFinding)? = nil,
-        logger: Logger
+        version: String? = nil, logger: Logger
     ) async throws {
         self.scopeRequests = scopeRequests
         keeper.home.removeAbandonedFiles()
@@ -141,7 +141,8 @@ package final class ProxyRuntime: Sendable {
         self.ownRenewals = ownRenewals
         self.group = group
         ownsGroup = shared == nil
-        let vault = ControlledVault(keeper: keeper, reporter: reporter, group: group, routes: routes, logger: logger)
+        let vault = ControlledVault(
+            keeper: keeper, reporter: reporter, group: group, routes: routes, version: version, logger: logger)
         control =
             hasControlSocket
             ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket) : nil
