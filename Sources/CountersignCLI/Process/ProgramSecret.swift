@@ -32,14 +32,17 @@ struct ProgramSecret {
         defer { bytes.wipe() }
         let deadline = ContinuousClock.now + Self.limit
         let isInTime = read(ends[0], into: &bytes, until: deadline)
+        // A program that writes more does not wait for somebody to read it.
+        close(ends[0])
+        ends[0] = -1
         let status = wait(for: child, until: isInTime ? deadline : .now)
+        guard bytes.count <= Self.maximumBytes else { throw failure("wrote more than \(Self.maximumBytes) bytes") }
         guard isInTime, let status else {
             throw failure("did not end within \(Self.limit.components.seconds) seconds")
         }
         guard status == 0 else { throw failure("ended with status \(status)") }
         let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
         guard !line.isEmpty else { throw failure("wrote no line") }
-        guard bytes.count <= Self.maximumBytes else { throw failure("wrote more than \(Self.maximumBytes) bytes") }
         return Secret(line)
     }
 
