@@ -203,6 +203,8 @@ let package = Package(
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
                     "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1",
                 ], nio + [argumentParser, logging]),
+            // The text of the systemd unit, for `countersign service install`; a link to Scripts/countersign.service.
+            resources: [.embedInCode("Service/countersign.service")],
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
                 // in its first call, and stores the vector registers on the stack meanwhile: with the secret that the
