@@ -44,7 +44,7 @@ let package = Package(
         module(
             "Routing", ["Parents", "PAC", "HTTP1", "Addresses", "Cryptography", "CCurl"],
             settings: internalImports),
-        module("OAuth", ["JSON", "Addresses", "Cryptography"]),
+        module("OAuth", ["Challenges", "JSON", "Addresses", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "Addresses", "Cryptography"]),
         module("Negotiate", ["SPNEGO", "Challenges", "Cryptography", "CGSSAPI"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),

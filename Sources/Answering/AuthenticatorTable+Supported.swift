@@ -10,5 +10,5 @@ extension AuthenticatorTable {
     package static let supported = AuthenticatorTable(
         [PKeyAuthAuthenticator.shared, KerberosAuthenticator.shared, NTLMAuthenticator.raw, NTLMAuthenticator.spnego]
             + DigestAuthenticator.strongestFirst
-            + [BearerAuthenticator.shared, BasicAuthenticator.shared])
+            + [DPoPAuthenticator.shared, BearerAuthenticator.shared, BasicAuthenticator.shared])
 }

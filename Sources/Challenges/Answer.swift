@@ -83,9 +83,14 @@ package struct AnswerInputs {
     private let readClock: () -> UInt64
     /// Returns the given number of unpredictable bytes.
     package let random: (Int) -> [UInt8]
+    /// Those that origins have given for proofs (RFC 9449 §9); nil without any.
+    package let nonces: DPoPNonces?
 
-    package init(fileTime: @autoclosure @escaping () -> UInt64, random: @escaping (Int) -> [UInt8]) {
+    package init(
+        fileTime: @autoclosure @escaping () -> UInt64, random: @escaping (Int) -> [UInt8], nonces: DPoPNonces? = nil
+    ) {
         readClock = fileTime
         self.random = random
+        self.nonces = nonces
     }
 }

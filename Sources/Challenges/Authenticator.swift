@@ -15,7 +15,7 @@ import CountersignCryptography
 //   What does an answer protect, and where is it valid?   realm(of:), scopes(of:at:challengedTarget:), bindsConnection,
 //                                                         answersEachRequest
 //   Which credentials can it use, and send where?         usesTicket, sendsPassword, requiresTLS, obstacle(to:_:)
-//   Which of those that are there answers a challenge?    proof(for:from:)
+//   Which of those that are there answers a challenge?    proof(for:from:), usesSameCredential(as:)
 //   How does the breaker know it, and may it change       permitKey(of:in:), secondLook(for:)
 //   unnoticed?
 //   What answers a challenge?                             reply(to:with:_:), makeDialogue(_:_:)
@@ -29,7 +29,7 @@ import CountersignCryptography
 //
 //   Reply.answer(.fixed)        The same field for every request in the space: Basic, Bearer.
 //   Reply.answer(.perRequest)   A field computed for each request by a `RequestSigner`: Digest, which needs the
-//                               method, the request target and a nonce count.
+//                               method, the request target and a nonce count; DPoP, with a second field beside it.
 //   Reply.dialogue              A sequence of tokens, which a `TokenDialogue` computes outside the machine, on the same
 //                               thread or another: NTLM, Kerberos.
 //
@@ -76,6 +76,9 @@ package protocol Authenticator: AnyObject, Sendable {
     /// The paths of `origin` for which an answer to `challenge` may be reused; empty without any. `challengedTarget` is
     /// the target of the challenged request, in origin-form.
     func scopes(of challenge: Challenge, at origin: Origin, challengedTarget: String) -> [PathScope]
+
+    /// Whether a credential that this scheme cannot carry is of no use to `other` in the same space either.
+    func usesSameCredential(as other: any Authenticator) -> Bool
 
     /// The decision about the credential that answers `request`, before the breaker's decision.
     func proof<Proof>(for request: CredentialRequest, from source: some ProofSource<Proof>) -> Proof
@@ -257,6 +260,7 @@ extension Authenticator {
     package var answersEachRequest: Bool { false }
     package var usesTicket: Bool { false }
     package func alsoChallenges(withStatus status: Int) -> Bool { false }
+    package func usesSameCredential(as other: any Authenticator) -> Bool { true }
     package var usesChannelBinding: Bool { false }
     package var sendsPassword: Bool { false }
     package var requiresTLS: Bool { false }

@@ -74,6 +74,15 @@ package final class AuthenticatorTable: Sendable {
         authenticators.filter { $0.scheme == scheme }
     }
 
+    /// Why no authenticator that the keyword `scheme` permits can carry the credential; nil if one can.
+    package func obstacle(
+        to credential: EnrolledCredential, of scheme: AuthenticationScheme, _ context: RequestContext
+    ) -> String? {
+        let authenticators = authenticators(of: scheme)
+        let obstacles = authenticators.compactMap { $0.obstacle(to: credential, context) }
+        return obstacles.count < authenticators.count ? nil : obstacles.last
+    }
+
     /// Whether a scheme of this name may authenticate a connection.
     package func bindsConnection(schemeNamed name: some StringProtocol) -> Bool {
         authenticators.contains { $0.bindsConnection && $0.schemeName.lowercased() == name.lowercased() }

@@ -10,16 +10,20 @@ package final class AuthorizationField: Sendable {
     package let scheme: String
     /// Everything after the scheme.
     private let credentials: Secret
+    /// The value of the field ``DPoPProof/field``, which goes with it; nil for a scheme without one.
+    package let proof: Secret?
 
     /// A scheme and `credentials` encoded as a token68 in Base64: Basic, NTLM, Negotiate.
     package init(scheme: String, credentials: some Collection<UInt8>) {
         self.scheme = scheme
         self.credentials = Base64.encodeSecret(credentials)
+        proof = nil
     }
 
-    /// A scheme and a token68 that is sent unchanged: Bearer.
-    package init(scheme: String, token68: Secret) {
+    /// A scheme and a token68 that is sent unchanged: Bearer, and with a proof DPoP.
+    package init(scheme: String, token68: Secret, proof: Secret? = nil) {
         self.scheme = scheme
+        self.proof = proof
         credentials = token68
     }
 
@@ -27,6 +31,7 @@ package final class AuthorizationField: Sendable {
     init(scheme: String, parameterBytes: Int, _ write: (UnsafeMutableRawBufferPointer) -> Void) {
         self.scheme = scheme
         credentials = Secret(count: parameterBytes, isBrief: true, fill: write)
+        proof = nil
     }
 
     /// The value of the parameter with this name, ignoring case; also nil if the field has a token68.
@@ -88,7 +93,8 @@ extension [UInt8] {
 
 extension AuthorizationField: Equatable {
     package static func == (left: AuthorizationField, right: AuthorizationField) -> Bool {
-        left === right || (left.scheme == right.scheme && left.credentials == right.credentials)
+        left === right
+            || (left.scheme == right.scheme && left.credentials == right.credentials && left.proof == right.proof)
     }
 }
 

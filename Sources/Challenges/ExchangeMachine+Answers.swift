@@ -118,8 +118,11 @@ extension ExchangeMachine {
 
     /// There is nothing to answer with, and nothing has been sent: a weaker offer may be answered.
     mutating func useWeaker(_ pending: PendingAnswer, _ reason: Refusal) -> Action {
-        let failed = pending.offer.space(at: context.origin)
-        let weaker = pending.weaker.drop { $0.space(at: context.origin) == failed }
+        let failed = pending.offer
+        let space = failed.space(at: context.origin)
+        let weaker = pending.weaker.drop {
+            $0.space(at: context.origin) == space && failed.authenticator.usesSameCredential(as: $0.authenticator)
+        }
         guard let next = weaker.first else { return giveUp(credential: .no(withLocalFailures(reason))) }
         localFailures.append(reason)
         return ask(next, weaker: Array(weaker.dropFirst()), isPreemptive: false, after: pending.refused)

@@ -58,6 +58,10 @@ package final class ESTClient: Sendable {
                 .configuration, "the trust anchor \"\(anchor)\" is not a self-signed certificate authority",
                 hint: "give the root of its chain")
         }
+        if let token = access.token, token.bound != nil {
+            throw EnrollmentError(
+                .configuration, "the access token \"\(token.name)\" is bound to a key (DPoP), which EST has no use for")
+        }
         if let token = access.token, !TokenCredential.isToken(token.token) {
             throw EnrollmentError(.configuration, "the access token \"\(token.name)\" cannot be sent (RFC 6750 §2.1)")
         }

@@ -69,6 +69,16 @@ package struct RequestForwarding: ~Copyable, Sendable {
     }
 }
 
+extension RequestForwarding {
+    /// Whether the line has the name of the proof that goes with the new Authorization (RFC 9449 §4.1), of which a
+    /// request has one. The other added fields are additions to the client's.
+    fileprivate func replaces(_ line: FieldLine, of fields: FieldLines) -> Bool {
+        let name = fields.bytes[Range(line.name)]
+        guard name.count == 4, name.map({ $0 | 0x20 }).elementsEqual("dpop".utf8) else { return false }
+        return added.contains { $0.name.withUTF8Buffer { $0.elementsEqual("DPoP".utf8) } }
+    }
+}
+
 extension RequestHead {
     /// The head for the next hop: HTTP/1.1, Host first, then the lines that are kept, unchanged and in order, then the
     /// new ones.
@@ -148,7 +158,9 @@ extension RequestHead {
         case .cookie: forwarding.cookie == nil
         case .expect: forwarding.keepsExpect
         case .maxForwards: forwarding.maxForwards == nil
-        case .other: !kept.removes || !kept.options.name(line.name, in: fields)
+        case .other:
+            (!kept.removes || !kept.options.name(line.name, in: fields))
+                && (forwarding.added.isEmpty || !forwarding.replaces(line, of: fields))
         default: !line.known.isHopByHop
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import CountersignJSON
 
@@ -90,6 +91,8 @@ package struct AuthorizationRequest: Sendable, Equatable {
         if wanted.asksForIDToken { parameters.append("nonce", secrets.nonce) }
         parameters.append("code_challenge", secrets.pkce.challenge)
         parameters.append("code_challenge_method", "S256")
+        // Binds the code, too (RFC 9449 §10).
+        parameters.append("dpop_jkt", ifPresent: wanted.proofKey.map(DPoPProof.thumbprint))
         for resource in wanted.resources { parameters.append("resource", resource) }
         if wanted.usesFormPost { parameters.append("response_mode", "form_post") }
         parameters.append("login_hint", ifPresent: wanted.loginHint)

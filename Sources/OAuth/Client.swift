@@ -61,7 +61,8 @@ package struct Client: Sendable, Equatable {
 
     /// A request with this client's authentication added. The client must be resolved.
     func request(
-        _ purpose: ProviderRequest.Purpose, _ url: EndpointURL, _ parameters: FormParameters
+        _ purpose: ProviderRequest.Purpose, _ url: EndpointURL, _ parameters: FormParameters,
+        proofKey: ES256Key? = nil
     ) -> ProviderRequest {
         var parameters = parameters
         var authorization: Secret?
@@ -88,7 +89,7 @@ package struct Client: Sendable, Equatable {
         }
         return ProviderRequest(
             purpose, url, body: parameters.encoded, authorization: authorization, secrets: secrets,
-            assertion: assertion)
+            assertion: assertion, proofKey: proofKey)
     }
 
     /// RFC 6749 §2.3.1: identifier and secret are form-encoded before the colon joins them.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import CountersignJSON
 
@@ -58,7 +59,7 @@ package struct ClientAssertion: Sendable, Equatable {
     /// From `iat` to `exp`, in seconds.
     static let lifetime: Int64 = 120
     /// The size of ``signed(at:random:)``'s random bytes.
-    package static let randomByteCount = 16
+    static let randomByteCount = 16
 
     /// The compact serialisation (RFC 7515 §3.1). `time` is in seconds since 1970; `random` are bytes for `jti`. Throws
     /// `configuration` if the key cannot be used.
@@ -109,16 +110,29 @@ extension ClientAssertion {
 }
 
 extension ProviderRequest {
-    /// The request as it is sent, with the client's assertion if it has one. `time` is in seconds since 1970; `random`
-    /// has ``ClientAssertion/randomByteCount`` bytes, of which nobody else must know. Throws `configuration` if the key
+    /// The request as it is sent once: with the client's assertion, and with the proof of the key that the tokens are
+    /// bound to, if it has them. `nonce` is the one that the provider has given last (RFC 9449 §8). `time` is in
+    /// seconds since 1970; `random` returns the given number of unpredictable bytes. Throws `configuration` if a key
     /// cannot be used.
-    package func completed(at time: Int64, random: [UInt8]) throws(OAuthError) -> ProviderRequest {
-        guard let assertion, let body else { return self }
-        var parameters = FormParameters()
-        parameters.append("client_assertion_type", ClientAssertion.type)
-        parameters.append("client_assertion", try assertion.signed(at: time, random: random))
-        return ProviderRequest(
-            purpose, url, body: body.appending("&\(parameters.text)"), authorization: authorization, secrets: secrets)
+    package func completed(
+        at time: Int64, nonce: String? = nil, random: (Int) -> [UInt8]
+    ) throws(OAuthError) -> ProviderRequest {
+        var completed = self
+        if let assertion, let body {
+            var parameters = FormParameters()
+            parameters.append("client_assertion_type", ClientAssertion.type)
+            parameters.append(
+                "client_assertion", try assertion.signed(at: time, random: random(ClientAssertion.randomByteCount)))
+            completed = ProviderRequest(
+                purpose, url, body: body.appending("&\(parameters.text)"), authorization: authorization,
+                secrets: secrets, proofKey: proofKey)
+        }
+        guard let proofKey else { return completed }
+        let proof = DPoPProof(method, url.description, nonce: nonce)
+            .signed(with: proofKey, at: time, random: random(DPoPProof.randomByteCount))
+        guard let proof else { throw .profile("the key of the tokens cannot sign") }
+        completed.proof = proof
+        return completed
     }
 }
 

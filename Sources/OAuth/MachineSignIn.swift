@@ -78,7 +78,8 @@ package struct MachineSignIn: Sendable {
         case .granting:
             let response: TokenResponse
             do throws(OAuthError) {
-                response = try TokenResponse(try outcome.response(from: .token), hiding: sent)
+                response = try TokenResponse(
+                    try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
             } catch {
                 throw grant.explaining(error)
             }

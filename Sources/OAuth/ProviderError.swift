@@ -127,6 +127,12 @@ struct ProviderError: Equatable {
         case "invalid_scope", "invalid_target", "unauthorized_client", "invalid_request", "unsupported_response_type",
             "unsupported_grant_type":
             (.refused, .profile, "check the profile against the client's registration")
+        // RFC 9449 §5 and §8.
+        case "invalid_dpop_proof", "use_dpop_nonce":
+            (
+                .refused, .profile,
+                "check that the profile has \"dpop\": true, which this provider demands, and that the clock is right"
+            )
         default:
             (.refused, .provider, nil)
         }

@@ -43,13 +43,18 @@ package struct ProviderRequest: Sendable, Equatable {
     package let authorization: Secret?
     /// The secrets in body and authorization, so that no error repeats them.
     package let secrets: [Secret]
-    /// Added to the body when the request is sent; see ``completed(at:random:)``.
+    /// Added to the body when the request is sent; see ``completed(at:nonce:random:)``.
     let assertion: ClientAssertion?
+    /// The key of the tokens that the request asks for; nil for bearer tokens.
+    package let proofKey: ES256Key?
+    /// The value of the field `DPoP` (RFC 9449 §5), in a request that is completed.
+    package internal(set) var proof: String?
 
     package init(
         _ purpose: Purpose, _ url: EndpointURL, body: Secret? = nil, authorization: Secret? = nil,
-        secrets: [Secret] = [], assertion: ClientAssertion? = nil
+        secrets: [Secret] = [], assertion: ClientAssertion? = nil, proofKey: ES256Key? = nil
     ) {
+        self.proofKey = proofKey
         self.assertion = assertion
         self.purpose = purpose
         self.url = url

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 
 /// A complete HTTP response.
@@ -9,14 +10,22 @@ package struct ProviderResponse: Sendable {
     package let contentType: String?
     /// The seconds of the `Retry-After` field (RFC 9110 §10.2.3), if there is a valid one.
     package let retryAfter: Int64?
+    /// The values of the `DPoP-Nonce` fields (RFC 9449 §8).
+    package let nonces: [String]
     /// May contain tokens. The caller wipes it afterwards.
     package let body: [UInt8]
 
-    package init(status: Int, contentType: String?, retryAfter: Int64? = nil, body: [UInt8]) {
+    package init(status: Int, contentType: String?, retryAfter: Int64? = nil, nonces: [String] = [], body: [UInt8]) {
+        self.nonces = nonces
         self.status = status
         self.contentType = contentType
         self.retryAfter = retryAfter
         self.body = body
+    }
+
+    /// Whether the provider wants the request again, with its nonce in the proof (RFC 9449 §8).
+    package var asksForNonce: Bool {
+        (status == 400 || status == 401) && ProviderError(self)?.error == DPoPAuthenticator.nonceError
     }
 
     /// Type and subtype in lower case, without parameters.

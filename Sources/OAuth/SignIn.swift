@@ -224,7 +224,8 @@ package struct SignIn: Sendable {
             state = .waitingForRedirect(request)
             return .open(url)
         case .redeeming:
-            let tokens = try TokenResponse(try outcome.response(from: .token), hiding: sent)
+            let tokens = try TokenResponse(
+                try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
             return try accept(tokens, nonce: secrets.nonce, now: now)
         case .requestingDeviceCode:
             let authorization = try DeviceAuthorization(
@@ -247,7 +248,9 @@ package struct SignIn: Sendable {
             }
             return finish(tokens, check.claims)
         case .ended(let action, let awaitsTokens):
-            if awaitsTokens, case .response(let response) = outcome, let late = try? TokenResponse(response) {
+            if awaitsTokens, case .response(let response) = outcome,
+                let late = try? TokenResponse(response, boundTo: wanted.proofKey)
+            {
                 issued = TokenSet(late, requestedScope: wanted.scope, now: now)
                 state = .ended(action, awaitsTokens: false)
             }
@@ -281,7 +284,8 @@ package struct SignIn: Sendable {
     ) throws(OAuthError) -> Action {
         let tokens: TokenResponse
         do throws(OAuthError) {
-            tokens = try TokenResponse(try outcome.response(from: .token), hiding: sent)
+            tokens = try TokenResponse(
+                try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
         } catch {
             var timedOut = false
             if case .failure(let failure) = outcome { timedOut = failure.timedOut }

@@ -32,6 +32,8 @@ package struct SignInRequest: Sendable, Equatable {
     package var usesPushedAuthorization: Bool
     /// Ask for ``ClientInfo`` with `client_info=1`, unless the profile's own parameters have it.
     package var asksForClientInfo = false
+    /// The key to which the tokens are bound (RFC 9449); nil for bearer tokens.
+    package var proofKey: ES256Key?
 
     package struct Parameter: Sendable, Hashable {
         package let name: String
@@ -126,7 +128,7 @@ extension SignInRequest {
         "response_type", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce", "code_challenge",
         "code_challenge_method", "code_verifier", "resource", "response_mode", "login_hint", "prompt", "claims",
         "request", "request_uri", "grant_type", "code", "refresh_token", "device_code", "client_assertion",
-        "client_assertion_type",
+        "client_assertion_type", "dpop_jkt",
     ]
 
     private func check() throws(OAuthError) {

@@ -148,8 +148,10 @@ package struct TokenRefresh: Sendable {
     private mutating func accept(
         _ response: ProviderResponse, _ metadata: ProviderMetadata, now: Int64
     ) throws(OAuthError) -> Action {
-        let secrets = sent
-        let parsed = Result { () throws(OAuthError) in try TokenResponse(response, hiding: secrets) }
+        let (secrets, proofKey) = (sent, wanted.proofKey)
+        let parsed = Result { () throws(OAuthError) in
+            try TokenResponse(response, hiding: secrets, boundTo: proofKey)
+        }
         var check: Result<IDTokenCheck, OAuthError>?
         if wanted.asksForIDToken, case .success(let tokens) = parsed, let text = tokens.idToken {
             var expected = IDToken.Expectation(

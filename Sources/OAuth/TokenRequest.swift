@@ -66,6 +66,6 @@ extension SignInRequest {
         parameters.append("claims", ifPresent: claims?.serialized)
         parameters.append("client_info", ifPresent: clientInfo(besides: tokenParameters))
         for parameter in tokenParameters { parameters.append(parameter.name, parameter.value) }
-        return client.request(.token, metadata.tokenEndpoint, parameters)
+        return client.request(.token, metadata.tokenEndpoint, parameters, proofKey: proofKey)
     }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 import CountersignJSON
 
 /// A successful token response (RFC 6749 §5.1; OpenID Connect Core §3.1.3.3).
 struct TokenResponse: Sendable, Equatable {
     let accessToken: Secret
+    /// The key to which the access token is bound; nil for a bearer token.
+    let proofKey: ES256Key?
     /// Seconds. Nil if the provider does not say.
     let lifetime: Int64?
     let refreshToken: Secret?
@@ -24,9 +27,16 @@ struct TokenResponse: Sendable, Equatable {
     /// A longer lifetime is taken for this one. Ten years, in seconds.
     static let longestLifetime: Int64 = 10 * 366 * 86_400
 
-    /// Throws the provider's error, `malformedResponse`, or `unsupportedProvider` for a token that is not a bearer
-    /// token. An unreadable optional member counts as absent. `secrets` are those of the request.
-    init(_ response: ProviderResponse, hiding secrets: [Secret] = []) throws(OAuthError) {
+    /// The access token with its key, if it is bound to one.
+    var storedToken: Secret { proofKey.map { BoundToken(accessToken, $0).encoded } ?? accessToken }
+
+    /// Throws the provider's error, `malformedResponse`, or `unsupportedProvider` for a token of another type than was
+    /// asked for: a bearer token, or, with `proofKey`, one that is bound to this key. A bearer token that the provider
+    /// issues in its place is of use to a thief, and refused (RFC 9449 §5). An unreadable optional member counts as
+    /// absent. `secrets` are those of the request.
+    init(
+        _ response: ProviderResponse, hiding secrets: [Secret] = [], boundTo proofKey: ES256Key? = nil
+    ) throws(OAuthError) {
         let what = "the response of the token endpoint"
         // Some providers report errors with status 200.
         guard response.status == 200, ProviderError(response) == nil else {
@@ -34,11 +44,20 @@ struct TokenResponse: Sendable, Equatable {
         }
         guard response.isJSON else { throw .malformed(what, "it is not JSON (\(response.summary))") }
         let members = try OAuthError.reading(what) { () throws(JSONError) in try Members(response.body) }
-        guard members.type.utf8.count == 6, members.type.lowercased() == "bearer" else {
+        guard members.type.utf8.elementsEqual(members.type.utf8.filter { $0 < 0x80 }),
+            members.type.lowercased() == (proofKey == nil ? "bearer" : "dpop")
+        else {
             let type = ProviderText.code(members.type, hiding: secrets)
+            guard proofKey != nil else {
+                throw OAuthError(
+                    .unsupportedProvider, .provider, "the token is of the type \"\(type)\", which cannot be used")
+            }
             throw OAuthError(
-                .unsupportedProvider, .provider, "the token is of the type \"\(type)\", which cannot be used")
+                .unsupportedProvider, .provider,
+                "the token is of the type \"\(type)\", and not bound to a key as \"dpop\" in the profile demands",
+                hint: "ask whether the provider issues DPoP tokens to this client, or for a profile without \"dpop\"")
         }
+        self.proofKey = proofKey
         try Self.check(members.accessToken, what, "access_token")
         if let token = members.refreshToken { try Self.check(token, what, "refresh_token") }
         accessToken = members.accessToken

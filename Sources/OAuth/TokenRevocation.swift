@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignChallenges
 import CountersignCryptography
 
 /// Token revocation (RFC 7009).
@@ -19,7 +20,7 @@ package enum TokenRevocation {
             return client.request(.revocation, endpoint, parameters)
         }
         return (tokens.refreshToken.map { [request($0, "refresh_token")] } ?? [])
-            + [request(tokens.accessToken, "access_token")]
+            + [request(BoundToken(decoding: tokens.accessToken)?.token ?? tokens.accessToken, "access_token")]
     }
 
     /// Throws unless the token is revoked. A token that the provider does not know is (§2.2). Throws `refused` with

@@ -4,6 +4,7 @@ import CountersignCryptography
 
 /// The tokens of one sign-in. Times are seconds since 1970.
 package struct TokenSet: Sendable, Equatable {
+    /// As it is stored: a ``BoundToken`` if it is bound to a key.
     package let accessToken: Secret
     /// When the access token expires; nil if the provider does not say.
     package let expiresAt: Int64?
@@ -32,7 +33,7 @@ package struct TokenSet: Sendable, Equatable {
     /// The first tokens. `requestedScope` is the granted one if the response does not say another (RFC 6749 §5.1).
     init(_ response: TokenResponse, requestedScope: String?, now: Int64) {
         self.init(
-            accessToken: response.accessToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
+            accessToken: response.storedToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
             refreshToken: response.refreshToken, scope: response.scope(for: requestedScope) ?? requestedScope,
             idToken: response.idToken,
             clientInfo: response.clientInfo)
@@ -56,7 +57,7 @@ package struct TokenSet: Sendable, Equatable {
     /// one.
     func refreshed(_ response: TokenResponse, idToken: Secret?, now: Int64) -> TokenSet {
         TokenSet(
-            accessToken: response.accessToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
+            accessToken: response.storedToken, expiresAt: response.lifetime.map { now + $0 }, obtainedAt: now,
             refreshToken: response.refreshToken ?? refreshToken, scope: response.scope(for: scope) ?? scope,
             idToken: idToken ?? self.idToken, clientInfo: response.clientInfo ?? clientInfo)
     }

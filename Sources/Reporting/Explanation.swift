@@ -151,7 +151,9 @@ package struct Explanation: Equatable, Sendable {
             checks.credential =
                 switch policy.credentialDecision(for: rule, at: origin, scheme: scheme) {
                 case .useCredential(let credential):
-                    if let obstacle = authenticator?.obstacle(to: credential, context) {
+                    if let obstacle = context.authenticators.obstacle(
+                        to: credential, of: scheme, context)
+                    {
                         .no(Refusal(.noCredential, obstacle))
                     } else {
                         check(credential, scheme, at: origin, breaker, now)

@@ -54,9 +54,11 @@ extension ProviderClient {
         let response = try await fetch(exchange(url, body: nil), url)
         guard response.status == 401 else { return nil }
         let fields = response.fields.filter { $0.name == "www-authenticate" }.map(\.value)
-        guard let challenge = try? ChallengeParser.parse(fields: fields).first(where: { $0.isOf("Bearer") }) else {
-            return nil
-        }
+        guard
+            let challenge = try? ChallengeParser.parse(fields: fields).first(where: {
+                $0.isOf("Bearer") || $0.isOf(DPoPAuthenticator.name)
+            })
+        else { return nil }
         let scopes = challenge.parameter("scope")?.split(separator: " ").map(String.init) ?? []
         return SiteChallenge(
             metadata: BearerError.resourceMetadata(in: fields),

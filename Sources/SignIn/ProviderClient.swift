@@ -2,6 +2,7 @@
 
 import CountersignCCurl
 import CountersignCertificates
+import CountersignChallenges
 import CountersignCryptography
 import CountersignEnrollment
 import CountersignOAuth
@@ -13,6 +14,8 @@ package struct ProviderClient: Sendable {
     private let refused: [Certificate]
     private let now: @Sendable () -> Int64
     private let limit: Duration
+    /// Those of the providers.
+    private let nonces = DPoPNonces()
 
     /// `now` is in seconds since 1970; `limit` is for one request.
     package init(
@@ -40,11 +43,20 @@ package struct ProviderClient: Sendable {
 
     /// `remaining` is the time left for the whole operation, and is rounded up to full seconds; nil for this client's
     /// limit alone.
+    /// A request with a proof is sent once more if the provider asks for its nonce in the proof (RFC 9449 §8).
     package func send(_ request: ProviderRequest, within remaining: Duration? = nil) async -> ProviderOutcome {
+        let outcome = await sendOnce(request, within: remaining)
+        guard request.proofKey != nil, case .response(let response) = outcome, response.asksForNonce,
+            response.nonces.count == 1, response.nonces.allSatisfy(DPoPNonces.isNonce)
+        else { return outcome }
+        return await sendOnce(request, within: remaining)
+    }
+
+    private func sendOnce(_ request: ProviderRequest, within remaining: Duration?) async -> ProviderOutcome {
         let completed: ProviderRequest
         do throws(OAuthError) {
             completed = try request.completed(
-                at: now(), random: Randomness.bytes(ClientAssertion.randomByteCount))
+                at: now(), nonce: nonces.nonce(of: request.url.origin), random: { Randomness.bytes($0) })
         } catch {
             return .failure(ProviderFailure(error.detail, hint: error.hint, isTransient: false))
         }
@@ -58,12 +70,15 @@ package struct ProviderClient: Sendable {
         exchange.fields.append(("Accept", Secret(utf8: request.accept)))
         if let type = request.contentType { exchange.fields.append(("Content-Type", Secret(utf8: type))) }
         if let authorization = request.authorization { exchange.fields.append(("Authorization", authorization)) }
+        if let proof = completed.proof { exchange.fields.append(("DPoP", Secret(utf8: proof))) }
         do throws(EnrollmentError) {
             let response = try await exchange.run(anchors, refusing: refused, now: now)
+            let given = response.fields.filter { $0.name == "dpop-nonce" }.map(\.value)
+            nonces.note(given, of: request.url.origin)
             return .response(
                 ProviderResponse(
                     status: response.status, contentType: response.field("content-type"),
-                    retryAfter: retryAfter(response), body: response.body.withBytes { Array($0) }))
+                    retryAfter: retryAfter(response), nonces: given, body: response.body.withBytes { Array($0) }))
         } catch {
             return .failure(
                 ProviderFailure(

@@ -118,8 +118,9 @@ package struct SignInFlow: Sendable {
         by method: SignIn.Method, _ visit: BrowserVisit?, _ form: SignIn.Form
     ) async throws -> Outcome {
         let secrets = SignInSecrets(randomBytes: Randomness.secret(SignInSecrets.randomByteCount))
+        let wanted = profile.bound(to: profile.request.proofKey).request
         var machine = SignIn(
-            issuer: profile.issuer, profile.request, by: method, form: form, secrets: secrets,
+            issuer: profile.issuer, wanted, by: method, form: form, secrets: secrets,
             metadata: profile.metadata, transport: profile.transport)
         report(.started(issuer: profile.issuer.text))
         let action = machine.start()

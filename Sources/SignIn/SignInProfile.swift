@@ -43,6 +43,8 @@ package struct SignInProfile: Sendable {
     package let certificates: CertificateService?
     /// Knows whether the device complies with the organisation's policy; nil for none.
     package let compliance: ComplianceService?
+    /// Whether the tokens are bound to a key (RFC 9449).
+    package let usesDPoP: Bool
     /// Whether the identity broker of the machine issues the tokens, in place of the provider's pages.
     package let usesBroker: Bool
 
@@ -97,6 +99,10 @@ package struct SignInProfile: Sendable {
         }
         if compliance?.sendsCapability == true { request = try request.adding(claims: ClaimsRequest.protection) }
         usesBroker = try reader.boolIfPresent("broker") ?? false
+        usesDPoP = try reader.boolIfPresent("dpop") ?? false
+        if usesDPoP, usesBroker {
+            throw reader.invalid("dpop", "is not for \"broker\", which issues bearer tokens")
+        }
         try provider.check(for: grant, reader)
         try reader.finish()
         guard siteLines(name: "").count <= Self.maximumSites else {
@@ -254,6 +260,14 @@ package struct SignInProfile: Sendable {
         var (profile, key) = (self, key)
         key.identifier = clientIdentity?.keyIdentifier
         profile.request.client = Client(request.client.identifier, .key(key))
+        return profile
+    }
+
+    /// The same profile, whose tokens are bound to the key, if it asks for that. Another key than that of the sign-in's
+    /// refresh token would make that useless.
+    package func bound(to key: ES256Key?) -> SignInProfile {
+        var profile = self
+        if usesDPoP { profile.request.proofKey = key ?? ES256Key.random() }
         return profile
     }
 

@@ -83,14 +83,14 @@ import Testing
         let client = try Client("app-1", .key(key())).resolved(for: Provider.metadata())
         let request = client.request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
         #expect(request.parameters == ["client_id": ["app-1"]])
-        let first = try request.completed(at: 10, random: Self.random)
-        let second = try request.completed(at: 11, random: [UInt8](repeating: 7, count: 16))
+        let first = try request.completed(at: 10) { _ in Self.random }
+        let second = try request.completed(at: 11) { [UInt8](repeating: 7, count: $0) }
         #expect(first.parameters["client_assertion"] != second.parameters["client_assertion"])
         #expect(
             first.parameters["client_assertion_type"] == ["urn:ietf:params:oauth:client-assertion-type:jwt-bearer"])
         #expect(first.parameters["client_id"] == ["app-1"] && first.authorization == nil)
         let plain = Client("app-1").request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
-        #expect(try plain.completed(at: 10, random: Self.random) == plain)
+        #expect(try plain.completed(at: 10) { _ in Self.random } == plain)
     }
 
     @Test func theRevocationEndpointGetsOne() throws {
@@ -106,7 +106,7 @@ import Testing
         let key = ClientKey(name: "work", certificate: [], algorithms: [.es256]) { _, _ in nil }
         let client = try Client("app-1", .key(key)).resolved(for: Provider.metadata())
         let request = client.request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
-        let failure = error { _ = try request.completed(at: 0, random: Self.random) }
+        let failure = error { _ = try request.completed(at: 0) { _ in Self.random } }
         #expect(failure?.code == .configuration && failure?.detail.contains("\"work\"") == true)
     }
 }

@@ -10,6 +10,8 @@ package final class AnswerServices: Sendable {
     /// Nil if nobody is asked for what a token lacks.
     package let scopeAsker: ScopeAsker?
     package let observer: ChallengeObserver?
+    /// The nonces that origins have given.
+    package let nonces = DPoPNonces()
     /// Seconds since 1970.
     package let now: @Sendable () -> Int64
 

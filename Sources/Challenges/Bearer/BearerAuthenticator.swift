@@ -5,11 +5,15 @@ import CountersignCryptography
 /// Bearer tokens (RFC 6750), over TLS only (§5.3). Uses the `Authorization` field and neither of the other two methods
 /// (§2.2 and §2.3). Does not obtain or refresh tokens.
 package final class BearerAuthenticator: Authenticator {
-    package static let shared = BearerAuthenticator()
+    package static let shared = BearerAuthenticator("Bearer")
+    /// Reads the errors in challenges of ``DPoPAuthenticator``, which mean the same.
+    static let dpop = BearerAuthenticator(DPoPAuthenticator.name)
 
-    package var schemeName: String { "Bearer" }
+    package let schemeName: String
     package var scheme: AuthenticationScheme { .bearer }
     package var requiresTLS: Bool { true }
+
+    private init(_ schemeName: String) { self.schemeName = schemeName }
 
     /// §3 requires a parameter, but some servers send the scheme alone.
     package func canAnswer(_ challenge: Challenge) -> Bool { challenge.token68 == nil }
@@ -29,10 +33,15 @@ package final class BearerAuthenticator: Authenticator {
         .answer(.fixed(AuthorizationField(scheme: schemeName, token68: try token(credential))))
     }
 
-    /// Throws `unusableCredential` if the credential is not a token, or has other characters than §2.1 permits, such as
-    /// a line break.
+    /// Throws `unusableCredential` if the credential is not a token, is bound to a key (RFC 9449 §7.1), or has other
+    /// characters than §2.1 permits, such as a line break.
     private func token(_ credential: EnrolledCredential) throws(AuthenticationError) -> Secret {
-        let token = try credential.token(for: name).token
+        let enrolled = try credential.token(for: name)
+        guard enrolled.bound == nil else {
+            throw AuthenticationError(
+                .unusableCredential, "the token is bound to a key (DPoP), and is not sent as a bearer token")
+        }
+        let token = enrolled.token
         guard TokenCredential.isToken(token) else {
             throw AuthenticationError(.unusableCredential, "the token has a character that Bearer cannot send")
         }

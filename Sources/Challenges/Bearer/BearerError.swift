@@ -75,12 +75,11 @@ package enum BearerError: Equatable, Sendable {
 
     private static func scopes(_ text: String?) -> [String] { text?.split(separator: " ").map(String.init) ?? [] }
 
-    /// Where the metadata of the resource is, as the parameter `resource_metadata` of a Bearer challenge says (RFC 9728
-    /// §5.1); as received. The challenge with the error counts before others.
+    /// Where the metadata of the resource is, as the parameter `resource_metadata` of a Bearer or DPoP challenge says
+    /// (RFC 9728 §5.1); as received. The challenge with the error counts before others.
     package static func resourceMetadata(in fields: [String]) -> String? {
-        guard let challenges = try? ChallengeParser.parse(fields: fields).filter({ $0.isOf("Bearer") }) else {
-            return nil
-        }
+        guard let parsed = try? ChallengeParser.parse(fields: fields) else { return nil }
+        let challenges = parsed.filter { $0.isOf("Bearer") || $0.isOf(DPoPAuthenticator.name) }
         let challenge =
             challenges.first { $0.parameter("error")?.hasPrefix("insufficient_") == true } ?? challenges.first
         return challenge?.parameter("resource_metadata")

@@ -70,7 +70,9 @@ extension VaultOperations {
         }
         let account = record.complianceAccount(in: vault.contents)
         let isValid = record.ended.isEmpty && (record.expires == 0 || record.expires > now())
-        let token = isValid ? vault.contents.tokens[record.name]?.token : nil
+        let enrolled = vault.contents.tokens[record.name]
+        // The service takes bearer tokens alone.
+        let token = isValid && enrolled?.bound == nil ? enrolled?.token : nil
         let open: ComplianceFlow.Show = { url in
             dialogue.report(.pageToOpen(url: url.description))
             while true {

@@ -59,11 +59,14 @@ extension SignInProfile {
 }
 
 extension VaultOperations {
-    /// Gives the plan's client the key of the identity that the profile names, if it names one. Throws `configuration`
+    /// Gives the plan's client the key of the identity that the profile names, if it names one, and tokens for one site
+    /// the key of the sign-in's. Throws `configuration`
     /// if the vault has no such identity, or one that cannot sign. Never done by a running server: this process has
     /// opened the vault.
     package func authenticate(_ plan: inout SignInPlan) throws {
         plan.profile = try plan.profile.withClientKey(vault?.contents, home)
+        guard plan.demand != nil else { return }
+        plan.profile = plan.profile.bound(to: vault?.contents.tokens[plan.name]?.bound?.key)
     }
 }
 

@@ -25,6 +25,15 @@ struct TokenUnavailable: DiagnosableError {
     var cause: OAuthError?
 }
 
+extension TokenUnavailable {
+    /// A token that is bound to a key is of no use to another program (RFC 9449).
+    static func bound(_ record: SignInRecord) -> TokenUnavailable {
+        TokenUnavailable(
+            detail: "the access token of \"\(record.name)\" is bound to a key that stays in the vault (DPoP)",
+            hint: "send the request through the proxy, which adds the token with a proof of the key", record: record)
+    }
+}
+
 /// The access tokens of a home's sign-ins as values.
 struct FreshTokens: Sendable {
     let home: Home
@@ -82,6 +91,7 @@ struct FreshTokens: Sendable {
         if record.ended == SignInRecord.isSigningOut {
             throw TokenUnavailable(detail: record.shownEnd, hint: nil, record: record)
         }
+        guard token.bound == nil else { throw TokenUnavailable.bound(record) }
         return FreshToken(record: record, token: token.tagged(with: vault.tagKey))
     }
 

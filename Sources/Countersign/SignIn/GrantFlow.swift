@@ -25,8 +25,9 @@ package struct GrantFlow: Sendable {
     /// Returns an access token alone. Throws ``OAuthError`` and ``CountersignError``.
     package func run() async throws -> TokenSet {
         guard let grant = profile.grant else { throw CountersignError(.refused, "the profile has no \"grant_type\"") }
+        let wanted = profile.bound(to: profile.request.proofKey).request
         var machine = MachineSignIn(
-            issuer: profile.issuer, profile.request, by: grant, with: try grant.file.map { try token(in: $0, grant) },
+            issuer: profile.issuer, wanted, by: grant, with: try grant.file.map { try token(in: $0, grant) },
             metadata: profile.metadata, transport: profile.transport)
         var action = machine.start()
         while true {

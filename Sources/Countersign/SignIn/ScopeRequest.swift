@@ -34,7 +34,9 @@ struct ScopeRequest: Sendable {
         let record = try await requests.onQueue { try presentRecord() }
         // The profile that the person has agreed to; the document at its source may have changed since.
         let profile = try await requests.onQueue {
-            try record.signInProfile(try vault().contents, requests.keeper.home)
+            let contents = try vault().contents
+            return try record.signInProfile(contents, requests.keeper.home)
+                .bound(to: contents.tokens[record.name]?.bound?.key)
         }
         guard !profile.usesBroker else {
             throw CountersignError(.refused, "the tokens of \"\(name)\" come from the identity broker")

@@ -91,7 +91,7 @@ struct SignInRenewal: Sendable {
             case .finish(let tokens, _):
                 if profile.metadata == nil { remember(machine.metadata, machine.keys) }
                 let isWhole =
-                    TokenCredential.isToken(tokens.accessToken)
+                    TokenCredential.isStorable(tokens.accessToken)
                     && tokens.accessToken.count <= VaultLimits.passwordBytes
                 if isWhole || tokens.refreshToken != record.refreshToken {
                     received = Received(tokens: tokens, isWhole: isWhole)
@@ -112,7 +112,9 @@ struct SignInRenewal: Sendable {
 
     /// With what its client proves who it is with. A key may be in a token, which blocks.
     private func keyedProfile() async throws -> SignInProfile {
-        try await renewals.onQueue { try record.signInProfile(vault.contents, renewals.home) }
+        try await renewals.onQueue {
+            try record.signInProfile(vault.contents, renewals.home).bound(to: token.bound?.key)
+        }
     }
 
     private func askBroker(_ profile: SignInProfile) async throws -> Received {
@@ -127,7 +129,8 @@ struct SignInRenewal: Sendable {
     private func askGrant(_ profile: SignInProfile) async throws -> Received {
         let client = try renewals.home.providerClient(now: renewals.now)
         let tokens = try await GrantFlow(profile, client: client, now: renewals.now).run()
-        guard TokenCredential.isToken(tokens.accessToken), tokens.accessToken.count <= VaultLimits.passwordBytes else {
+        guard TokenCredential.isStorable(tokens.accessToken), tokens.accessToken.count <= VaultLimits.passwordBytes
+        else {
             throw CountersignError(.refused, "the provider sent an access token that cannot be stored")
         }
         return Received(tokens: tokens, isWhole: true)
@@ -140,7 +143,7 @@ struct SignInRenewal: Sendable {
             isNamed ? (profile.metadata, nil) : (state.metadata[record.issuer], state.keys[record.issuer])
         }
         let tokens = TokenSet(
-            accessToken: token.token, expiresAt: record.expires == 0 ? nil : record.expires,
+            accessToken: token.stored, expiresAt: record.expires == 0 ? nil : record.expires,
             obtainedAt: record.signedIn, refreshToken: record.refreshToken, scope: record.scope,
             idToken: record.identityToken, clientInfo: nil)
         return TokenRefresh(
@@ -221,7 +224,8 @@ struct SignInRenewal: Sendable {
         else { return nil }
         let isValid = record.expires == 0 || record.expires > renewals.now()
         return await flow.remediate(
-            record.complianceAccount(in: vault.contents), token: isValid ? token.token : nil, show: nil)
+            record.complianceAccount(in: vault.contents), token: isValid && token.bound == nil ? token.token : nil,
+            show: nil)
     }
 
     /// Ends the sign-in, and discards its refresh token: the provider calls it invalid, or the vault can never store

@@ -153,7 +153,8 @@ extension ExchangeDriver: AnsweredRequest {
     var answerServices: AnswerServices { services.shared.answers }
 
     var answerInputs: AnswerInputs {
-        AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
+        AnswerInputs(
+            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: answerServices.nonces)
     }
 
     var channelBinding: ChannelBinding? {

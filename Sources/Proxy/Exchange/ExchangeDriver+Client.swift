@@ -49,6 +49,9 @@ extension ExchangeDriver {
         if route.announcesDevice { added += deviceFields }
         if route.brokerUse != nil { added += brokerFields }
         if let foreignCause, cookies != nil || !added.isEmpty { foreignCause.addedSecret = true }
+        if route.challenger == nil, let proof = authorization?.proof {
+            added.append(AddedField(DPoPProof.field, SecretField(secret: proof)))
+        }
         var target = path
         if connection?.forwarder != nil {
             target = absoluteTarget

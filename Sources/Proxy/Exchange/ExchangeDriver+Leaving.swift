@@ -35,6 +35,7 @@ extension ExchangeDriver {
         if response.status == 417, upload?.isExpecting == true { return loseAnswer(.inconclusive) }
         let isParent = route.challenger != nil
         let fields = response.fields
+        noteNonce(in: fields)
         let outcome = answers.lateResponseReceived(
             status: response.status,
             challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),

@@ -21,6 +21,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         record.responded(status)
         noteAcceptedIdentity(status: status)
         if route.challenger != nil, let head = delivery.buffered?.head { noteParentResponse(head) }
+        noteNonce(in: fields)
         let isParent = route.challenger != nil
         run(
             answers.responseReceived(
@@ -28,6 +29,12 @@ extension ExchangeDriver: OriginStreamDelegate {
                 informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
                 for: self))
         if case .deciding = mode { stream?.pauseReading() }
+    }
+
+    /// Any response may have the nonce of the next proof (RFC 9449 §8.2).
+    func noteNonce(in fields: FieldLines) {
+        guard route.challenger == nil, route.rule?.answer.contains(.bearer) == true else { return }
+        answerServices.nonces.note(fields.values(named: "DPoP-Nonce"), of: origin)
     }
 
     private var responseVia: ViaField { services.shared.via(isHTTP2: connection?.http2 != nil) }

@@ -31,7 +31,7 @@ final class BrokerUse {
 }
 
 /// A secret that is a whole field value.
-private struct SecretField: SecretFieldValue {
+struct SecretField: SecretFieldValue {
     let secret: Secret
 
     var byteCount: Int { secret.count }

@@ -48,7 +48,7 @@ extension VaultContents {
             throw VaultError(.invalidRecord, "there is no sign-in \(name.debugDescription)")
         }
         try VaultLimits.check(token.access, "token", upTo: VaultLimits.passwordBytes)
-        guard TokenCredential.isToken(token.access) else {
+        guard TokenCredential.isStorable(token.access) else {
             throw VaultError(.invalidRecord, "the token has a character that Bearer cannot send (RFC 6750 §2.1)")
         }
         record.siteTokens.removeAll { $0.host == token.host && $0.port == token.port }

@@ -163,7 +163,7 @@ package struct VaultContents: Equatable, Sendable {
     package mutating func setToken(name: String, token: Secret) throws(VaultError) -> TokenCredential {
         try VaultLimits.check(name: name)
         try VaultLimits.check(token, "token", upTo: VaultLimits.passwordBytes)
-        guard TokenCredential.isToken(token) else {
+        guard TokenCredential.isStorable(token) else {
             throw VaultError(
                 .invalidRecord, "the token has a character that Bearer cannot send (RFC 6750 §2.1)",
                 hint: "a token consists of A-Z a-z 0-9 - . _ ~ + / and may end with =; leave out the word Bearer")

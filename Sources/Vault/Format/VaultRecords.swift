@@ -138,7 +138,7 @@ enum VaultRecords {
         for (name, token) in contents.tokens.sorted(by: { $0.key < $1.key }) {
             writer.record(.bearerToken) { writer in
                 writer.field(name)
-                writer.field(token.token)
+                writer.field(token.stored)
                 // Every token in the vault has a generation.
                 writer.append(token.generation ?? 0)
             }
@@ -290,7 +290,7 @@ enum VaultRecords {
             let generation = try body.number(UInt64.self)
             guard generation <= vaultGeneration else { throw RecordReader.malformed("a credential's generation") }
             guard parts.credentials[name] == nil else { throw RecordReader.malformed("two credentials of one name") }
-            guard TokenCredential.isToken(token) else { throw RecordReader.malformed("a token") }
+            guard TokenCredential.isStorable(token) else { throw RecordReader.malformed("a token") }
             parts.tokens[name] = TokenCredential(name: name, token: token, generation: generation)
         case .principal:
             let name = try parts.name(of: kind, in: &body)

@@ -13,6 +13,9 @@ Usage: bearer_origin.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http 
     issuer        the provider in the metadata
     unnamed       insufficient_scope names no scope
     scope         the scope that it names (default: "admin audit")
+    dpop          demands proofs with DPoP (RFC 9449 §7), a scheme of a challenge: an object, with `nonce` one with this
+                  nonce, which all responses have; `endless`: asks for a new nonce each time. A token with the state
+                  "bound" is not accepted as a bearer token
     step_up       maps a path to what its challenges say if the token is not among its `tokens`: `error`, and others
 
 CONTROL may change while the server runs: a POST to /control replaces it, and is not logged. /admin requires the scope
@@ -22,8 +25,12 @@ CONTROL may change while the server runs: a POST to /control replaces it, and is
 import base64
 import json
 import re
+import secrets
 import sys
+import threading
+import time
 
+import jose
 from logging_server import ControlledServer, LoggingHandler
 
 # RFC 6750 §2.1.
@@ -40,14 +47,17 @@ class Handler(LoggingHandler):
         if self.path == "/.well-known/oauth-protected-resource" and self.server.control.get("metadata"):
             self.server.log({"method": self.command, "path": self.path, "status": 200, "authorization": value})
             return self.reply(200, self.metadata(), [("Content-Type", "application/json")])
+        self.key = self.refusal = None
         status, error, scope = self.judge(value)
         self.server.log({
+            "key": self.key, "refusal": self.refusal, "proof": self.headers.get("DPoP"),
             "method": self.command, "path": self.path, "status": status, "authorization": value, "why": error,
             "auth": value and value.split(" ")[0],
         })
+        nonce = [("DPoP-Nonce", self.nonce())] if self.nonce() else []
         if status == 200:
-            return self.reply(200, f"welcome to {self.path}\n".encode())
-        challenges = [("WWW-Authenticate", challenge) for challenge in self.challenges(error, scope)]
+            return self.reply(200, f"welcome to {self.path}\n".encode(), nonce)
+        challenges = nonce + [("WWW-Authenticate", challenge) for challenge in self.challenges(error, scope)]
         self.reply(status, f"origin says: {error}\n".encode(), challenges)
 
     def judge(self, value):
@@ -58,11 +68,13 @@ class Handler(LoggingHandler):
         if value.startswith("Basic ") and "Basic" in control["schemes"]:
             accepted = base64.b64decode(value[6:]).decode() == control.get("user")
             return (200, None, None) if accepted else (401, None, None)
+        if value.startswith("DPoP ") and "dpop" in control:
+            return self.judge_bound(value[5:])
         match = CREDENTIALS.fullmatch(value)
         if not match or self.path.startswith("/malformed"):
             return 400, "invalid_request", None
         state = control["tokens"].get(match[1])
-        if state is None or state == "expired":
+        if state in (None, "expired", "bound"):
             return 401, "invalid_token", None
         required = control.get("step_up", {}).get(self.path)
         if required and match[1] not in required["tokens"]:
@@ -72,14 +84,31 @@ class Handler(LoggingHandler):
             return status, "insufficient_scope", control.get("scope", "admin audit")
         return 200, None, None
 
+    def nonce(self):
+        control = self.server.control.get("dpop", {})
+        return secrets.token_urlsafe(8) if control.get("endless") else control.get("nonce")
+
+    def judge_bound(self, token):
+        """The same for a token with a proof, which is accepted once."""
+        url = self.url + self.path.split("?")[0]
+        try:
+            with self.server.proofs_lock:
+                self.key = self.server.proofs.check(
+                    self.headers.get_all("DPoP") or [], self.command, url, time.time(), token, self.nonce())
+        except jose.Refused as error:
+            self.refusal = str(error)
+            return 401, self.refusal if self.refusal == "use_dpop_nonce" else "invalid_dpop_proof", None
+        good = self.server.control["tokens"].get(token) == "bound"
+        return (200, None, None) if good else (401, "invalid_token", None)
+
     def challenges(self, error, scope):
         control = self.server.control
         for scheme in control["schemes"]:
-            if scheme != "Bearer":
+            if scheme not in ("Bearer", "DPoP"):
                 if error is None or error == "invalid_token":
                     yield f'{scheme} realm="weaker"'
                 continue
-            parts = []
+            parts = ['algs="ES256 PS256"'] if scheme == "DPoP" else []
             if not control.get("bare"):
                 if control["realm"] is not None:
                     parts.append('realm="' + control["realm"] + '"')
@@ -92,7 +121,7 @@ class Handler(LoggingHandler):
                 if control.get("metadata"):
                     own = self.url + "/.well-known/oauth-protected-resource"
                     parts.append(f'resource_metadata="{own if control["metadata"] is True else control["metadata"]}"')
-            yield " ".join(["Bearer", ", ".join(parts)]).strip()
+            yield " ".join([scheme, ", ".join(parts)]).strip()
 
     @property
     def url(self):
@@ -107,6 +136,7 @@ class Handler(LoggingHandler):
 
 class Server(ControlledServer):
     defaults = {"realm": "Test Bearer", "schemes": ["Bearer"], "tokens": {}}
+    proofs, proofs_lock = jose.Proofs(), threading.Lock()
 
 
 Server(Handler, *sys.argv[1:5]).run()

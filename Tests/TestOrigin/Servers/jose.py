@@ -86,3 +86,42 @@ class Assertions:
             raise Refused("a jti that is short, or there again")
         self.seen.add(claims["jti"])
         return header["alg"]
+
+
+def thumbprint(key):
+    """RFC 7638 §3."""
+    text = json.dumps({name: key[name] for name in ("crv", "kty", "x", "y")}, separators=(",", ":"), sort_keys=True)
+    return b64(hashlib.sha256(text.encode()).digest())
+
+
+class Proofs:
+    """Proofs of possession (RFC 9449 §4.3), each of which is accepted once."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def check(self, values, method, url, now, token=None, nonce=None):
+        """Returns the thumbprint of the key; raises Refused, with "use_dpop_nonce" if only the nonce is missing or
+        another. `values` are those of the fields, and `url` has no query."""
+        if len(values) != 1:
+            raise Refused(f"{len(values)} proofs")
+        header, claims, signed, signature = parts(values[0])
+        key = header["jwk"]
+        if header["typ"] != "dpop+jwt" or header["alg"] != "ES256" or set(key) != {"kty", "crv", "x", "y"}:
+            raise Refused("another type, algorithm or key")
+        numbers = ec.EllipticCurvePublicNumbers(
+            int.from_bytes(unb64(key["x"]), "big"), int.from_bytes(unb64(key["y"]), "big"), ec.SECP256R1())
+        verify(numbers.public_key(), "ES256", signed, signature)
+        if claims["htm"] != method or claims["htu"] != url:
+            raise Refused(f"a proof for {claims['htm']} {claims['htu']}, not {method} {url}")
+        if not now - 60 <= claims["iat"] <= now + 60:
+            raise Refused("out of time")
+        hashed = token and b64(hashlib.sha256(token.encode()).digest())
+        if claims.get("ath") != hashed:
+            raise Refused("another token")
+        if len(claims["jti"]) < 22 or claims["jti"] in self.seen:
+            raise Refused("a jti that is short, or there again")
+        self.seen.add(claims["jti"])
+        if nonce and claims.get("nonce") != nonce:
+            raise Refused("use_dpop_nonce")
+        return thumbprint(key)

@@ -41,6 +41,8 @@ Usage: provider.py CONTROL LOG [CERT KEY]    Prints `listening PORT`; http witho
     certificate   the file of the client's certificate, whose key has to sign client assertions (RFC 7523 §2.2)
     algorithms    of the assertions in the metadata (default: it does not say)
     audience      of the assertions (default: the issuer)
+    dpop          issues tokens that are bound to the key of the proof (RFC 9449), and requires one at /token; with its
+                  member `nonce`, one with this nonce; `endless`: asks for a new nonce each time; `type`: the token's
     assertion     the JWT that is accepted for a token; its grants and token exchange are logged as `token`
     commas        whether the scope of the tokens is written with commas, as GitHub does
     error_status  the status of error responses of the token endpoint (default: 400)
@@ -100,7 +102,7 @@ class Provider(http.server.ThreadingHTTPServer):
         self.codes, self.refresh_tokens, self.used, self.pushed, self.devices = {}, {}, set(), {}, {}
         self.revoked, self.sessions = [], set()
         self.responses, self.response_of = 0, {}
-        self.assertions = jose.Assertions()
+        self.assertions, self.proofs, self.bound = jose.Assertions(), jose.Proofs(), {}
         self.host = host or ("provider.test.localhost" if tls else "127.0.0.1")
 
     def set(self, control):
@@ -183,6 +185,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if entry["client"] == "refused":
                 self.server.log(entry | {"status": 401})
                 return self.reply(401, b'{"error": "invalid_client"}', "application/json")
+        self.key = None
+        if url.path == "/token" and "dpop" in self.server.control:
+            refusal = self.prove(entry)
+            if refusal:
+                self.server.log(entry | {"status": 400, "refusal": refusal})
+                error = refusal if refusal == "use_dpop_nonce" else "invalid_dpop_proof"
+                fields = [("DPoP-Nonce", self.nonce())] if self.nonce() else []
+                return self.reply(400, json.dumps({"error": error}).encode(), "application/json", fields)
         action = getattr(self, name, None)
         if action is None:
             self.server.log(entry | {"status": 404})
@@ -212,6 +222,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             sent, method = form.get("client_secret"), "post" if "client_secret" in form else "none"
         good = sent == secret and (not secret or wanted in (None, method))
         return method if good else "refused"
+
+    def nonce(self):
+        control = self.server.control["dpop"]
+        return secrets.token_urlsafe(8) if control.get("endless") else control.get("nonce")
+
+    def prove(self, entry):
+        """Why the proof is refused; None if it is not."""
+        try:
+            with self.server.lock:
+                self.key = entry["key"] = self.server.proofs.check(
+                    self.headers.get_all("DPoP") or [], self.command, self.server.issuer + "/token", time.time(),
+                    nonce=self.nonce())
+        except jose.Refused as error:
+            return str(error)
 
     def assert_client(self, form):
         """The algorithm of the client's assertion, or "refused"."""
@@ -404,7 +428,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if grant == "authorization_code":
             asked = self.server.codes.pop(form.get("code"), None)
             challenge = b64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
-            if not asked or asked["redirect_uri"] != form.get("redirect_uri") or asked["code_challenge"] != challenge:
+            good = asked and asked.get("dpop_jkt") == self.key
+            if not good or asked["redirect_uri"] != form.get("redirect_uri") or asked["code_challenge"] != challenge:
                 return 400, {"error": "invalid_grant", "error_description": "code"}, ()
             if self.server.control.get("single"):
                 self.server.refresh_tokens.clear()
@@ -420,6 +445,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return 400, {"error": "invalid_grant", "error_description": "used twice"}, ()
             if token not in self.server.refresh_tokens:
                 return 400, {"error": "invalid_grant", "error_description": "unknown"}, ()
+            if self.server.bound.get(token) != self.key:
+                return 400, {"error": "invalid_grant", "error_description": "another key"}, ()
             self.server.used.add(token)
             family, scope = self.server.refresh_tokens.pop(token)
             return 200, self.tokens(scope, None, family), ()
@@ -436,7 +463,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def tokens(self, scope, nonce, family):
         control = self.server.control
         access = control["token"].pop(0) if control["token"] else "canary-access-" + secrets.token_urlsafe(16)
-        answer = {"access_token": access, "token_type": "Bearer", "expires_in": control["lifetime"], "scope": scope}
+        kind = control["dpop"].get("type", "DPoP") if "dpop" in control else "Bearer"
+        answer = {"access_token": access, "token_type": kind, "expires_in": control["lifetime"], "scope": scope}
         if "scope" in control:
             answer["scope"] = control["scope"]
         if control.get("commas"):
@@ -445,6 +473,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             padding = "x" * control.get("padding", 0)
             answer["refresh_token"] = "canary-refresh-" + secrets.token_urlsafe(16) + padding
             self.server.refresh_tokens[answer["refresh_token"]] = (family, scope)
+            self.server.bound[answer["refresh_token"]] = self.key
         self.server.responses += 1
         for name in ("access_token", "refresh_token"):
             if name in answer:

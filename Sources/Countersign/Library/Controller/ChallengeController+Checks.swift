@@ -126,15 +126,15 @@ extension ChallengeController {
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw no(reason)
         }
         let context = policy.requestContext(to: origin, .answer(rule))
-        // All framings of a scheme accept the same credentials.
-        let authenticator = context.authenticators.authenticators(of: space.scheme).first
-        if let obstacle = authenticator?.obstacle(to: enrolled, context) { throw no(Refusal(.noCredential, obstacle)) }
+        if let obstacle = context.authenticators.obstacle(to: enrolled, of: space.scheme, context) {
+            throw no(Refusal(.noCredential, obstacle))
+        }
         let credential: Credential
         switch enrolled {
         case .password(let password):
             credential = .password(
                 user: password.qualifiedUser(domain: rule.domain), Password(password.password, of: password.reference))
-        case .token(let token): credential = .token(BearerToken(token.token, of: token.reference))
+        case .token(let token): credential = .token(BearerToken(token))
         case .identity(let name): throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
         case .device: throw no("device certificates are used only by exchanges and the proxy")
         case .ticket, .principal: throw no("Kerberos tickets are used only by exchanges and the proxy")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignAnswering
+import CountersignChallenges
 import CountersignCryptography
 import CountersignHome
 import Dispatch
@@ -18,6 +19,8 @@ import Synchronization
 /// thread.
 public final class ChallengeController: Sendable {
     package let keeper: PolicyKeeper
+    /// Those that sites have given for proofs (RFC 9449 §9).
+    let nonces = DPoPNonces()
     package var breaker: BreakerBoard { keeper.breaker }
     let answersInUse = AnswersInUse()
     /// How long others wait for the outcome of a credential's first use at a site.

@@ -11,11 +11,15 @@ public struct Authorization: Equatable, Sendable {
         self.made = made
     }
 
-    /// `Basic`, `Bearer`, `Digest`, `NTLM` or `Negotiate`.
+    /// `Basic`, `Bearer`, `Digest`, `DPoP`, `NTLM` or `Negotiate`.
     public var scheme: String { made.scheme }
 
     /// The field's value. The string is not wiped from memory, so keep it short-lived.
     public var fieldValue: String { made.fieldValue }
+
+    /// The value of the field `DPoP` that must go with it (RFC 9449 §7.1); nil for any other scheme. It is for one
+    /// request: each repetition has another.
+    public var proof: String? { made.proof?.utf8Text }
 }
 
 extension Authorization: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

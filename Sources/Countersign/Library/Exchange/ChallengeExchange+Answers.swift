@@ -35,7 +35,7 @@ extension ChallengeExchange {
             return .useCredential(
                 .token(
                     TokenCredential(
-                        name: reference.name, token: token.secret, source: reference.source, tag: reference.tag)))
+                        name: reference.name, token: token.stored, source: reference.source, tag: reference.tag)))
         case .identity(let identity):
             return .useCredential(.identity(named: identity.name))
         }

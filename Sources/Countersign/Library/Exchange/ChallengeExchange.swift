@@ -22,11 +22,11 @@ public struct ChallengeExchange: Sendable {
     /// The next action to perform.
     public enum Action: Equatable, Sendable {
         /// Send the complete request with this `Authorization`, or unchanged. Must be followed by
-        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:)``.
+        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:nonces:)``.
         case send(Authorization?)
         /// Send the request with this `Authorization`, NTLM's first message, but without its body, and with
         /// `Content-Length: 0` if it has one. Must be followed by
-        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:)``.
+        /// ``ChallengeExchange/responseReceived(status:challenges:authenticationInfo:nonces:)``.
         case sendOpening(Authorization)
         /// Ask ``ChallengeController/handle(_:)``, or the user. Must be followed by
         /// ``ChallengeExchange/dispositionReceived(_:_:)``.
@@ -146,11 +146,13 @@ public struct ChallengeExchange: Sendable {
     /// fields, in order.
     ///
     /// `authenticationInfo` are the values of its `Authentication-Info` fields (RFC 7615), with which a server proves
-    /// that it knows the password, too (Digest).
+    /// that it knows the password, too (Digest). `nonces` are those of its `DPoP-Nonce` fields (RFC 9449 §9), also of
+    /// responses without a challenge.
     public mutating func responseReceived(
-        status: Int, challenges: [String], authenticationInfo: [String] = []
+        status: Int, challenges: [String], authenticationInfo: [String] = [], nonces: [String] = []
     ) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
+        controller.nonces.note(nonces, of: origin)
         if !(100..<200).contains(status) { permit.awaitsVerdict = false }
         self.status = status
         challengeFields = challenges
@@ -186,9 +188,9 @@ public struct ChallengeExchange: Sendable {
     }
 
     /// The connection was lost before a response. If a status line was read, report
-    /// ``responseReceived(status:challenges:authenticationInfo:)`` instead, even if the rest of the response is faulty:
-    /// a status other than 401 says nothing against the credential. Pass true for `requestMayRepeat` if the request is
-    /// idempotent (RFC 9110 §9.2.2), or no byte of it was sent.
+    /// ``responseReceived(status:challenges:authenticationInfo:nonces:)`` instead, even if the rest of the response is
+    /// faulty: a status other than 401 says nothing against the credential. Pass true for `requestMayRepeat` if the
+    /// request is idempotent (RFC 9110 §9.2.2), or no byte of it was sent.
     public mutating func connectionLost(requestMayRepeat: Bool = false) -> Action {
         guard due == .response || due == .disposition else { return outOfTurn("connectionLost") }
         let mayAnswerAgain = !permit.awaitsVerdict || permit.wasUnanswered()
@@ -217,7 +219,7 @@ public struct ChallengeExchange: Sendable {
         case .send(let answer):
             due = .response
             permit.awaitsVerdict = answer != nil
-            sent = answer?.field(for: request, Self.inputs)
+            sent = answer?.field(for: request, inputs)
             guard answer == nil || sent != nil else {
                 permit.awaitsVerdict = false
                 return run(machine.replayImpossible(reason: "the answer depends on the request's body (qop=auth-int)"))
@@ -225,7 +227,7 @@ public struct ChallengeExchange: Sendable {
             return .send(sent.map { Authorization($0) })
         case .sendOpening(let answer):
             due = .response
-            guard let opening = answer.field(for: request, Self.inputs) else { return fail("the opening has no token") }
+            guard let opening = answer.field(for: request, inputs) else { return fail("the opening has no token") }
             return .sendOpening(Authorization(opening))
         case .ask(let question):
             permit.offered = question.offered
@@ -308,7 +310,8 @@ public struct ChallengeExchange: Sendable {
             if request.step == .open {
                 dialogue = try request.offer.authenticator.makeDialogue(request.credential, machine.context)
             }
-            switch dialogue?.take(request.step, binding: channelBinding, Self.inputs) {
+            let inputs = inputs
+            switch dialogue?.take(request.step, binding: channelBinding, inputs) {
             case .computed(let token): return machine.tokenComputed(token)
             case .failed(let error): throw error
             case .elsewhere(let start): return machine.tokenComputed(try Self.wait(for: start, atMost: Self.tokenLimit))
@@ -336,8 +339,9 @@ public struct ChallengeExchange: Sendable {
         return try result.withLock { $0 }.get()
     }
 
-    private static var inputs: AnswerInputs {
-        AnswerInputs(fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) })
+    private var inputs: AnswerInputs {
+        AnswerInputs(
+            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: controller.nonces)
     }
 }
 

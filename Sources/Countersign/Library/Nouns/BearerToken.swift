@@ -3,15 +3,26 @@
 import CountersignChallenges
 import CountersignCryptography
 
-/// A bearer token (RFC 6750) that is redacted when printed, and wiped from memory when the last reference is released.
+/// An access token (RFC 6750, RFC 9449) that is redacted when printed, and wiped from memory when the last reference is
+/// released.
 public struct BearerToken: Equatable, Sendable {
     let secret: Secret
+    /// As in ``TokenCredential/stored``.
+    let stored: Secret
     /// The enrolled credential it belongs to; nil for a token that the program created.
     let reference: CredentialReference?
 
     init(_ secret: Secret, of reference: CredentialReference? = nil) {
         self.secret = secret
         self.reference = reference
+        stored = secret
+    }
+
+    /// An enrolled token, which may be bound to a key.
+    init(_ token: TokenCredential) {
+        secret = token.token
+        stored = token.stored
+        reference = token.reference
     }
 
     /// Copies `text`, which is nil unless it has the syntax of RFC 6750 §2.1: letters, digits and `-._~+/`, then any

@@ -9,7 +9,7 @@ extension Enrollment {
     /// has been opened.
     func authenticate() async throws {
         let plan = plan
-        if plan.profile.clientIdentity != nil, !plan.profile.usesBroker {
+        if plan.profile.clientIdentity != nil || plan.profile.usesDPoP && plan.demand != nil, !plan.profile.usesBroker {
             let keyed = try await signIns.vault.blocking { [vault = signIns.vault] in
                 var keyed = plan
                 let opened = try vault.opened(creates: false)

@@ -63,6 +63,7 @@ package struct GiveToken: VaultOperation {
         if let origin, let record = contents.signIns[name], record.ended.isEmpty, contents.withheld[name] == nil,
             let own = record.siteToken(for: origin), own.isFresh(at: vault.now())
         {
+            guard own.token(named: name).bound == nil else { throw TokenUnavailable.bound(record) }
             return .given(GivenToken(own, of: name))
         }
         let tokens = FreshTokens(home: vault.home, vault: open, renewals: vault.renewals, now: vault.now)

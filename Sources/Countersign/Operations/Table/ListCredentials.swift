@@ -28,7 +28,7 @@ package struct ListCredentials: VaultOperation {
             listed(.password, $0.name, $0.user, CredentialTag(user: $0.user, password: $0.password, key: key))
         }
         let tokens = contents.tokens.values.map {
-            listed(.token, $0.name, nil, CredentialTag(token: $0.token, key: key))
+            listed(.token, $0.name, nil, CredentialTag(token: $0.stored, key: key))
         }
         let principals = contents.principals.values.map { credential in
             listed(

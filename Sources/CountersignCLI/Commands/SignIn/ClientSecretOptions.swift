@@ -54,7 +54,7 @@ struct ClientSecretOptions: ParsableArguments {
         _ plan: inout SignInPlan, _ former: ListedSignIn?, in vault: VaultSession, _ input: SecretInput
     ) throws -> Bool {
         guard !plan.profile.usesBroker else { return false }
-        if plan.profile.clientIdentity != nil {
+        if plan.profile.clientIdentity != nil || plan.profile.usesDPoP && plan.demand != nil {
             try vault.operations().authenticate(&plan)
         }
         guard plan.profile.clientAuthentication.needsSecret else { return false }
