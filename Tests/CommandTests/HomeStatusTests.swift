@@ -164,6 +164,36 @@ import Testing
         #expect(text.contains("  bad\\u{A}\\u{1B}[2Jname\n      `run\\u{A}this`\n"), "\(text)")
     }
 
+    @Test func aWideTableHasAParagraphForEachRow() {
+        var status = status
+        var contents = HomeStatus.Contents()
+        contents.signIns = [signIn("a"), signIn("b", ended: String(repeating: "long ", count: 20) + "end")]
+        status.contents = contents
+        let text = StatusText(status).text
+        #expect(
+            text.contains(
+                """
+
+                a
+                  account   jdoe
+                  provider  https://id.example
+                  state     valid
+                b
+                  account   jdoe
+                  provider  https://id.example
+                  state     ended: long long
+                """), "\(text)")
+        #expect(text.contains("NAME  SCOPES  SITES\na     files   none\n"), "\(text)")
+    }
+
+    @Test func theScreenHasTheRowsOfTheTerminal() {
+        let text = "one\n\nthree of twelve\nfour\n"
+        #expect(StatusCommand.lines(of: text, rows: 4, columns: 80) == ["one", "", "three of twelve"])
+        // The long line takes two rows.
+        #expect(StatusCommand.lines(of: text, rows: 4, columns: 8) == ["one", ""])
+        #expect(StatusCommand.lines(of: text, rows: 99, columns: 8) == ["one", "", "three of twelve", "four"])
+    }
+
     // MARK: What needs the person
 
     @Test func everyCauseNamesItsCommand() throws {

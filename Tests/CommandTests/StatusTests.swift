@@ -143,6 +143,18 @@ import Testing
         #expect(try sandbox.succeed("status").hasSuffix("\nNothing needs your attention.\n"))
     }
 
+    @Test func theScreenFollowsTheHome() throws {
+        let terminal = try PseudoTerminal(
+            [try Sandbox.executable, "status", "--watch"], environment: try sandbox.environment())
+        try terminal.waits(for: "sites        none listed;", seconds: 60)
+        try enrol()
+        try sandbox.succeed("sites", "add", "https://git.corp.example")
+        try terminal.waits(for: "sites        1 line: 1 any scheme\u{1B}[K", seconds: 60)
+        let refused = try sandbox.countersign("status", "--watch")
+        #expect(refused.status == 1 && refused.error.contains("--watch needs a terminal"), "\(refused.said)")
+        #expect(try sandbox.countersign("status", "--watch", "--json").status == 64)
+    }
+
     @Test func aPausedHomeSaysHowToGoOn() throws {
         try sandbox.succeed("pause")
         let shown = try sandbox.countersign("status")

@@ -12,31 +12,40 @@ struct SignInTables {
     let profiles: [ProfileRecord]
     /// In seconds since 1970.
     let now: Int64
+    /// A wider table is shown as one paragraph per row.
+    let columns: Int
 
     /// Without those that are empty.
     var texts: [String] {
         [
-            Self.table(
+            table(
                 ["NAME", "ACCOUNT", "PROVIDER", "STATE"],
                 signIns.map { [$0.name, $0.account, $0.issuer, $0.state(at: now)] }),
-            Self.table(
+            table(
                 ["NAME", "SCOPES", "SITES"],
                 signIns.map { [$0.name, Self.some($0.scopes), Self.some($0.plainSites)] }),
-            Self.table(
+            table(
                 ["NAME", "CERTIFICATE", "SERVER", "STATE"],
                 signIns.compactMap { signIn in
                     signIn.certificate.map {
                         [signIn.name, $0.subject ?? "-", $0.server, $0.state(at: now)]
                     }
                 }),
-            Self.table(
+            table(
                 ["NAME", "PROFILE", "IDENTIFIER", "INSTALLED"],
                 profiles.map { [$0.owner?.signIn ?? "", $0.name, $0.identifier, Day.text($0.installed)] }),
         ].compactMap(\.self)
     }
 
-    private static func table(_ header: [String], _ rows: [[String]]) -> String? {
-        rows.isEmpty ? nil : TextTable(rows: [header] + rows.map { $0.map(Console.printable) }).text
+    private func table(_ header: [String], _ rows: [[String]]) -> String? {
+        guard !rows.isEmpty else { return nil }
+        let rows = rows.map { $0.map(Console.printable) }
+        let table = TextTable(rows: [header] + rows).text
+        guard table.split(separator: "\n").contains(where: { $0.count > columns }) else { return table }
+        let labels = header.dropFirst().map { "  \($0.lowercased())" }
+        return rows.map { row in
+            "\(row[0])\n" + TextTable(rows: zip(labels, row.dropFirst()).map { [$0, $1] }).text
+        }.joined()
     }
 
     /// The first elements, so that the table stays readable.

@@ -25,7 +25,10 @@ struct StatusText {
                     + endings.map { item($0.sentence(at: status.now), [$0.advice]) }.joined())
         }
         if let contents = status.contents {
-            sections += SignInTables(signIns: contents.signIns, profiles: contents.profiles, now: status.now).texts
+            sections +=
+                SignInTables(
+                    signIns: contents.signIns, profiles: contents.profiles, now: status.now, columns: columns
+                ).texts
         }
         return sections.joined(separator: "\n")
     }
