@@ -90,7 +90,7 @@ struct ParentOptions: ParsableArguments {
     }
 
     /// The proxies in the desktop's settings; empty without any.
-    private static func desktopSettings() -> String {
+    static func desktopSettings() -> String {
         guard let pipe = popen("timeout 5 \(DesktopProxies.command) 2>/dev/null", "re") else { return "" }
         defer { pclose(pipe) }
         var output: [UInt8] = []

@@ -66,6 +66,7 @@ struct ServiceCommand: ParsableCommand {
         func run() throws {
             let words = Systemctl.command(["--no-pager", "status", ServiceUnit.name])
             if dryRun.dryRun { return ServiceDryRun.show(words) }
+            try Systemctl.check()
             guard try ToolProcess.run(words, sharesErrors: true).status == 0 else { throw ExitCode.failure }
         }
     }

@@ -39,7 +39,7 @@ struct CountersignCommand: ParsableCommand {
             TokenCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
-            MigrateCommand.self, LogCommand.self, ServiceCommand.self,
+            MigrateCommand.self, LogCommand.self, ServiceCommand.self, SetupCommand.self,
             PACWorkerCommand.self,
         ])
 }
