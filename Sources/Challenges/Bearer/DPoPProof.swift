@@ -3,8 +3,8 @@
 import CountersignCryptography
 import CountersignJSON
 
-/// A proof that the sender has the key to which its token is bound (RFC 9449 §4.2): the value of the field `DPoP`. It is
-/// for one request, and each request and each repetition has one of its own.
+/// A proof that the sender has the key to which its token is bound (RFC 9449 §4.2): the value of the field `DPoP`.
+/// Each request, and each repetition, has one of its own.
 package struct DPoPProof: Sendable {
     private let method: String
     private let address: String
