@@ -15,9 +15,18 @@ package final class ES256Key: @unchecked Sendable {
 
     package static let scalarBytes = 32
 
+    /// The order of the curve (SEC 2 §2.4.2). OpenSSL reads numbers beyond it.
+    private static let order: [UInt8] = [
+        0xFF, 0xFF, 0xFF, 0xFF, 0x00, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xBC, 0xE6,
+        0xFA,
+        0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
+    ]
+
     /// Nil for another length, 0, and a number that is not below the order of the curve: one of 2³² random ones.
     package init?(scalar: Secret) {
-        guard scalar.count == Self.scalarBytes else { return nil }
+        guard scalar.count == Self.scalarBytes,
+            scalar.withBytes({ bytes in bytes.contains { $0 != 0 } && bytes.lexicographicallyPrecedes(Self.order) })
+        else { return nil }
         ERR_clear_error()
         defer { ERR_clear_error() }
         // PrivateKeyInfo (RFC 5208 §5) with id-ecPublicKey, P-256, and an ECPrivateKey (RFC 5915 §3) without the public

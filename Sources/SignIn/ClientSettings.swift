@@ -27,7 +27,6 @@ struct ClientSettings {
 
     init(_ reader: inout JSONReader) throws {
         authentication = try Self.authentication(&reader)
-        identity = try ClientIdentity(&reader, for: authentication)
         grant = try Self.grant(&reader)
         let text = try reader.stringIfPresent("client_id")
         if let text {
@@ -36,6 +35,8 @@ struct ClientSettings {
             }
         }
         identifier = text ?? ""
+        // After `client_id`, which a missing `client_identity` would otherwise take for a misspelling.
+        identity = try ClientIdentity(&reader, for: authentication)
         // The grants with a file may come from anybody who has it (RFC 7523 §3.1, RFC 8693 §2.1).
         if text == nil, grant?.file == nil || authentication != .none { _ = try reader.string("client_id") }
         if grant == .clientCredentials, authentication == .none {

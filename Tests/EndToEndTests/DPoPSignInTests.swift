@@ -111,7 +111,7 @@ import Testing
         let seen = try bench.get()
         #expect(seen.status == 401 && seen.proxyStatus.contains("is bound to a key (DPoP)"), "\(seen.proxyStatus)")
         #expect(bench.sent == [nil])
-        try bench.user.succeed("token", "allow", "work")
+        try bench.user.succeed("token", "allow", "work", "--yes")
         let told = try bench.user.run("token", "work")
         #expect(told.status == 1 && !told.said.contains("t1\n"), "\(told.said)")
     }

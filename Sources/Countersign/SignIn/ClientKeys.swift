@@ -38,8 +38,7 @@ extension SignInProfile {
     /// takes.
     func withClientKey(_ contents: VaultContents?, _ home: Home) throws -> SignInProfile {
         guard let name = clientIdentity?.name else { return self }
-        let hint =
-            "add it with `countersign certificate import FILE --name \(name)` or `countersign certificate enroll`"
+        let hint = "add it with `countersign certificate import FILE --name \(name)`"
         let what = "the identity \(name.debugDescription), with which the client of \(issuer) proves who it is,"
         guard IdentityName.isGood(name) else {
             throw CountersignError(.configuration, "\"client_identity\" is not the name of an identity")
@@ -60,9 +59,8 @@ extension SignInProfile {
 
 extension VaultOperations {
     /// Gives the plan's client the key of the identity that the profile names, if it names one, and tokens for one site
-    /// the key of the sign-in's. Throws `configuration`
-    /// if the vault has no such identity, or one that cannot sign. Never done by a running server: this process has
-    /// opened the vault.
+    /// the key of the sign-in's. Throws `configuration` if the vault has no such identity, or one that cannot sign.
+    /// Never done by a running server: this process has opened the vault.
     package func authenticate(_ plan: inout SignInPlan) throws {
         plan.profile = try plan.profile.withClientKey(vault?.contents, home)
         guard plan.demand != nil else { return }

@@ -72,7 +72,8 @@ struct SetupPlan {
 
         /// As a person types it.
         var text: String {
-            let command = (["countersign"] + arguments.map(ShellWord.quoted)).joined(separator: " ")
+            let command = (["countersign"] + arguments.map { $0.hasPrefix("--") ? $0 : ShellWord.quoted($0) }).joined(
+                separator: " ")
             return String(PrintedCommand.complete("`\(command)`").dropFirst().dropLast())
         }
 
