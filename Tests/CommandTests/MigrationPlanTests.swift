@@ -127,6 +127,29 @@ import Testing
         #expect(options(try plan("[proxy]\nserver =\n", .px)) == ["parent=system"])
     }
 
+    /// ConfigParser continues a value only in a line that is indented more than its key.
+    @Test func indentedKeysOfPxAreKeys() throws {
+        let plan = try plan(
+            "[proxy]\n  server = proxy.corp.example\n  noproxy = 10.*;a.example\n  auth = NTLM\n[settings]\n    log = 0\n",
+            .px)
+        #expect(options(plan) == ["parent=http://proxy.corp.example:80", "no-proxy=10.0.0.0/8,a.example"])
+        #expect(plan.answer == ["ntlm"] && plan.findings.last?.key == "log")
+    }
+
+    @Test(arguments: [
+        "[ -d ~/bin ] && PATH=~/bin:$PATH\nalpaca \\\n  -C /etc/p.pac \\\n  -p 3130\n",
+        "[Service]\nType=simple\nExecStart=/usr/bin/alpaca -C /etc/p.pac -p 3130\n",
+    ])
+    func alpacasCommandMayHaveSeveralLinesOrBeInAUnit(text: String) throws {
+        #expect(ForeignProduct.detect(try ForeignFile.lines(Array(text.utf8))) == .alpaca)
+        #expect(options(try plan(text, .alpaca)) == ["listen=127.0.0.1:3130", "parent=pac:/etc/p.pac"])
+    }
+
+    @Test func theTicketNeedsNoCredential() throws {
+        let plan = try plan("[proxy]\nserver = p:1\nusername = jdoe\nauth = NEGOTIATE\n", .px)
+        #expect(plan.siteLines == ["proxy://p:1 answer=negotiate"])
+    }
+
     @Test func alpacaGivesItsScriptAddressAndAccount() throws {
         let plan = try plan(
             """
@@ -159,6 +182,8 @@ import Testing
         (.cntlm, "Proxy = a:80\n", 1, "\"Proxy\" has a =, which would belong to the value"),
         (.cntlm, "Proxy a:80\nAuth foo\n", 2, "\"foo\" is no method of cntlm"),
         (.cntlm, "Proxy a:80\nNoProxy a,*\n", 2, "* stands beside other hosts"),
+        (.cntlm, "Proxy a:80\nNoProxy *\nNoProxy a\n", 3, "* stands beside other hosts"),
+        (.px, "[proxy]\nport = 3128\n  password = canary\n", 2, "the value is not a port from 1 to 65535"),
         (.cntlm, "Username x\n", 0, "no line names a parent: there is neither Proxy nor Pac"),
         (.cntlm, "Proxy jdoe:canary@h:80\n", 1, "a user name or password is not allowed in the address of a proxy"),
         (.px, "server = a:80\n", 1, "\"server\" stands before the first section"),

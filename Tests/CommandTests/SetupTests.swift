@@ -52,6 +52,8 @@ import Testing
         let alone = SetupPlan(survey { $0.desktop = "http://p.corp.example:8080" }, asks: { _ in true })
         #expect(alone.steps.isEmpty)
         #expect(alone.remarks.last == "the proxy runs with: countersign serve --parent system")
+        let file = SetupPlan(survey { $0.file = "/etc/cntlm.conf" }, asks: { _ in true })
+        #expect(file.remarks.last == "the proxy runs with: set -a; . serve.env; set +a; countersign serve")
     }
 
     /// A folder with `systemctl` that does nothing, a trust store of nobody, and cntlm's settings.

@@ -74,6 +74,8 @@ final class LogSource {
         guard stat(path, &named) == 0, named.st_ino != current.st_ino || named.st_dev != current.st_dev,
             named.st_size > 0, current.st_size == offset
         else { return .none }
+        // What was written to it before the successor got its first line, the last look has not seen.
+        guard let last = Self.status(descriptor), last.st_size == offset else { return .none }
         let successor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard successor >= 0 else { return .none }
         close(descriptor)

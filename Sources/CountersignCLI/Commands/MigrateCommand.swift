@@ -7,6 +7,7 @@ import CountersignHome
 import CountersignReporting
 import CountersignSitePolicy
 import FoundationEssentials
+import Glibc
 
 /// `countersign migrate`.
 struct MigrateCommand: ParsableCommand {
@@ -49,7 +50,8 @@ struct MigrateCommand: ParsableCommand {
     @Flag(help: "Replace a serve.env, or a credential `parent`, that is there already.")
     var replace = false
 
-    @Argument(help: ArgumentHelp("px.ini, cntlm.conf, or alpaca's variables.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("px.ini, cntlm.conf, or alpaca's variables; - is standard input.", valueName: "file"))
     var file: String
 
     private static let limitBytes = 1 << 20
@@ -59,7 +61,7 @@ struct MigrateCommand: ParsableCommand {
         var bytes = try contents()
         defer { bytes.wipe() }
         let plan = try plan(bytes)
-        let migration = Migration(plan: plan, home: home, file: file, replaces: replace)
+        let migration = Migration(plan: plan, home: home, file: shownFile, isInput: isInput, replaces: replace)
         try migration.check()
         let takes = try !dryRun && takesPassword(plan)
         if !output.json { migration.showFindings(takesPassword: takes) }
@@ -72,7 +74,27 @@ struct MigrateCommand: ParsableCommand {
         migration.advise(isDone: !dryRun, takesPassword: takes)
     }
 
+    private var isInput: Bool { file == "-" }
+
+    private var shownFile: String { isInput ? "standard input" : file }
+
     private func contents() throws -> [UInt8] {
+        if isInput {
+            let source = LogSource()
+            var bytes: [UInt8] = []
+            while case let more = try source.next(), !more.isEmpty, bytes.count <= Self.limitBytes { bytes += more }
+            guard bytes.count <= Self.limitBytes else {
+                throw CountersignError(
+                    .environment, "standard input has more than \(Self.limitBytes) bytes",
+                    hint: "write the settings of one product to it")
+            }
+            return bytes
+        }
+        if access(file, R_OK) != 0, errno == EACCES {
+            throw CountersignError(
+                .environment, "\(PrintableText.quote(file)) may not be read by your user",
+                hint: "`sudo cat \(ShellWord.quoted(file)) | countersign migrate -`")
+        }
         guard let bytes = try HomeFile(path: file).readIfThere(upTo: Self.limitBytes) else {
             throw CountersignError(
                 .environment, "there is no file \(PrintableText.quote(file))",
@@ -91,11 +113,11 @@ struct MigrateCommand: ParsableCommand {
                         hint: "name the product with --from px, --from cntlm or --from alpaca")
                 ])
             }
-            let path = HomeFile.absolutePath(file) ?? file
+            let path = HomeFile.absolutePath(isInput ? "x" : file) ?? file
             return try MigrationPlan.read(bytes, of: product, in: HomeFile.folder(of: path))
         } catch {
             for problem in error.problems {
-                let place = problem.line == 0 ? file : "\(file):\(problem.line)"
+                let place = problem.line == 0 ? shownFile : "\(shownFile):\(problem.line)"
                 Console.error(Diagnostic("\(place): \(problem.reason)", hint: problem.hint))
             }
             throw ExitCode.failure
@@ -106,7 +128,8 @@ struct MigrateCommand: ParsableCommand {
         guard let password = plan.password, let user = plan.credentialUser else { return false }
         if takePassword { return true }
         return Terminal()?.confirms(
-            "Store the password in \(file):\(password.line) in the vault, for \(PrintableText.plain(user))?") ?? false
+            "Store the password in \(shownFile):\(password.line) in the vault, for \(PrintableText.plain(user))?")
+            ?? false
     }
 }
 

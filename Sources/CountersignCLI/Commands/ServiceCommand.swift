@@ -166,7 +166,7 @@ struct ServiceInstallCommand: ParsableCommand {
             : ServeEnvironment(options: options).text(origin: "written by `countersign service install`", home: home)
         let texts = [(file, unit.text)] + (settings.map { [(ServeEnvironment.file(of: home), $0)] } ?? [])
         if !dryRun.dryRun { try Systemctl.check() }
-        for (file, text) in texts { try check(file, text) }
+        for (file, text) in texts { try check(file, text, unit) }
         for (file, text) in texts {
             if dryRun.dryRun {
                 Console.result("\(file.path):\n\(text)\n")
@@ -179,9 +179,9 @@ struct ServiceInstallCommand: ParsableCommand {
         if !dryRun.dryRun { Console.log("hint", "`countersign service start` starts it now") }
     }
 
-    private func check(_ file: HomeFile, _ text: String) throws {
+    private func check(_ file: HomeFile, _ text: String, _ unit: ServiceUnit) throws {
         guard !replace, let present = try file.readIfThere(upTo: 1 << 20), present != Array(text.utf8),
-            !ServiceUnit.isOwn(present)
+            !ServiceUnit.isOwn(present) || unit.isChanged(present)
         else { return }
         throw CountersignError(
             .nameInUse, "\(file.path) is there already, with other contents; nothing was written",

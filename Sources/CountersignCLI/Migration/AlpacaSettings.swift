@@ -16,6 +16,8 @@ enum AlpacaSettings {
         let address = entries.last { $0.key == "-l" }
         let port = entries.last { $0.key == "-p" }
         if let entry = port ?? address { plan.addListen(address?.text, port: port?.text ?? "3128", entry) }
+        let hasPassword = entries.contains { $0.key == "BASIC_CREDENTIALS" }
+        plan.answer = ["negotiate", "ntlm"] + (hasPassword ? ["basic"] : [])
         for entry in entries { add(entry, to: &plan) }
         if plan.parents.isEmpty { plan.addSystem() }
     }

@@ -15,7 +15,9 @@ enum ForeignProduct: String, CaseIterable, Encodable {
             let text = String(decoding: line, as: UTF8.self).trimming(" \t\r")
             if text.isEmpty || text.hasPrefix("#") || text.hasPrefix(";") { continue }
             if text.hasPrefix("[") {
-                return ["[proxy", "[client", "[settings"].contains { text.lowercased().hasPrefix($0) } ? .px : .cntlm
+                if ["[proxy", "[client", "[settings"].contains(where: text.lowercased().hasPrefix) { return .px }
+                // A section of another file, which cntlm ignores, or a command of a shell.
+                continue
             }
             let name = text.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
             if CntlmSettings.knows(String(name)), text.dropFirst(name.count).first?.isWhitespace == true {

@@ -34,12 +34,14 @@ struct ForeignFault: Error, Equatable {
 }
 
 /// px.ini, in the grammar of Python's ConfigParser: sections, `key = value` or `key: value`, comments in lines of their
-/// own, and indented lines that continue a value.
+/// own, and lines that continue a value because they are indented more than its key.
 enum INIReader {
     static func read(_ lines: [ArraySlice<UInt8>]) -> (entries: [ForeignLine], problems: [ForeignProblem]) {
         var entries: [ForeignLine] = []
         var problems: [ForeignProblem] = []
         var section: String?
+        /// The column of the key whose value may continue; nil behind the name of a section.
+        var keyColumn: Int?
         for (index, line) in lines.enumerated() {
             let number = index + 1
             let text = line.trimmed
@@ -50,9 +52,11 @@ enum INIReader {
                     continue
                 }
                 section = String(decoding: text[text.startIndex..<end].dropFirst(), as: UTF8.self).lowercased()
+                keyColumn = nil
                 continue
             }
-            if let start = line.first, ArraySlice<UInt8>.isBlank(start), let last = entries.popLast() {
+            let column = text.startIndex - line.startIndex
+            if let keyColumn, column > keyColumn, let last = entries.popLast() {
                 let value = last.value + (last.value.isEmpty ? [] : [0x20]) + text
                 entries.append(ForeignLine(last.number, last.section, last.key, value))
                 continue
@@ -65,6 +69,7 @@ enum INIReader {
                 continue
             }
             let key = String(decoding: text[..<sign].trimmed, as: UTF8.self)
+            keyColumn = nil
             guard let section else {
                 problems.append(
                     ForeignProblem(
@@ -81,6 +86,7 @@ enum INIReader {
                         hint: "remove one of the two lines"))
                 continue
             }
+            keyColumn = column
             entries.append(ForeignLine(number, section, key, text[text.index(after: sign)...].trimmed))
         }
         return (entries, problems)

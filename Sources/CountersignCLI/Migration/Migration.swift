@@ -11,15 +11,18 @@ import CountersignSitePolicy
 struct Migration {
     let plan: MigrationPlan
     let home: Home
-    /// As on the command line.
+    /// As on the command line, or `standard input`.
     let file: String
+    /// Whether it is standard input.
+    let isInput: Bool
     let replaces: Bool
 
     private static let sitesFile = "parents"
 
     private var environment: ServeEnvironment { ServeEnvironment(options: plan.options) }
     private var environmentText: String {
-        environment.text(origin: "taken over from \(HomeFile.absolutePath(file) ?? file)", home: home)
+        environment.text(
+            origin: "taken over from \(isInput ? file : HomeFile.absolutePath(file) ?? file)", home: home)
     }
 
     /// Throws if a file of the home does not permit it, before anything is written.
@@ -140,11 +143,22 @@ struct Migration {
             Console.log("hint", "the password is still in \(file):\(line); remove it there")
         }
         if plan.proxies.isEmpty {
-            let credential = plan.user == nil ? "" : " credential=\(MigrationPlan.credential)"
+            let words = [
+                plan.answer.isEmpty ? nil : "answer=\(plan.answer.joined(separator: ","))",
+                plan.hasCredential ? "credential=\(MigrationPlan.credential)" : nil,
+                plan.answer == ["negotiate"] ? nil : "plaintext=yes",
+            ]
+            let options = words.compactMap(\.self).joined(separator: " ")
             Console.log(
                 "hint",
                 "a script or the desktop names the parents: `countersign route URL` prints them. List each that demands "
-                    + "a password: `countersign sites add proxy://HOST:PORT\(credential) plaintext=yes`")
+                    + "a password: `countersign sites add proxy://HOST:PORT \(options)`")
+        }
+        if let address = plan.listen {
+            Console.log(
+                "hint",
+                "with countersign.socket, the address \(address) belongs into that unit (ListenStream=): remove "
+                    + "COUNTERSIGN_LISTEN from serve.env, or the service does not start")
         }
         Console.log(
             "hint", "stop \(plan.product.rawValue) before you start `countersign serve`, if it has the same port")
@@ -179,7 +193,7 @@ struct Migration {
             },
             environment: Dictionary(
                 uniqueKeysWithValues: plan.options.map { (ServeEnvironment.variable($0.name), $0.value) }),
-            sites: plan.siteLines, credential: plan.user == nil ? nil : MigrationPlan.credential,
+            sites: plan.siteLines, credential: plan.hasCredential ? MigrationPlan.credential : nil,
             user: plan.credentialUser, passwordTaken: takesPassword, command: environment.command)
     }
 }

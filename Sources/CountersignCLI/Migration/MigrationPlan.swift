@@ -89,13 +89,16 @@ struct MigrationPlan {
         ].compactMap { name, value in value.map { (name, $0) } }
     }
 
+    /// Whether parents are answered with a password. Negotiate alone has the ticket.
+    var hasCredential: Bool { user != nil && answer != ["negotiate"] }
+
     /// The lines of the list of sites that let the parents be answered.
     var siteLines: [String] {
         guard !answer.isEmpty else { return [] }
         return proxies.map { proxy in
             let words = [
                 proxy.site.description, "answer=\(answer.joined(separator: ","))",
-                user == nil ? nil : "credential=\(Self.credential)",
+                hasCredential ? "credential=\(Self.credential)" : nil,
                 // Negotiate and SOCKS need no permission; over TLS, nothing does.
                 proxy.kind == .http && answer != ["negotiate"] ? "plaintext=yes" : nil,
             ]
@@ -168,10 +171,13 @@ struct MigrationPlan {
     mutating func addSystem() { parents.append("system") }
 
     mutating func addNoProxy(_ list: String, _ entry: ForeignLine) {
-        for element in NoProxyTranslation.elements(list) {
+        let elements = NoProxyTranslation.elements(list)
+        for element in elements {
             switch NoProxyTranslation.translate(element) {
             case .taken(let translated):
-                if translated == "*", !noProxy.isEmpty || NoProxyTranslation.elements(list).count > 1 {
+                if noProxy == ["*"] && translated != "*"
+                    || translated == "*" && (noProxy.contains { $0 != "*" } || elements.count > 1)
+                {
                     refuse(entry, "* stands beside other hosts", hint: "leave * alone, or remove it")
                 } else if !noProxy.contains(translated) {
                     noProxy.append(translated)
@@ -186,14 +192,14 @@ struct MigrationPlan {
     mutating func addListen(_ address: String?, port: String, _ entry: ForeignLine) {
         guard let number = UInt16(port), number > 0 else {
             return refuse(
-                entry, "\(PrintableText.quote(port)) is not a port from 1 to 65535",
+                entry, "\(Self.shown(port)) is not a port from 1 to 65535",
                 hint: "write a number, such as 3128")
         }
         let host = address == nil || address == "localhost" ? "127.0.0.1" : address ?? ""
         let text = "\(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host):\(number)"
         guard let parsed = try? ListenAddress(parsing: text) else {
             return refuse(
-                entry, "\(PrintableText.quote(text)) is not an address to listen on",
+                entry, "\(Self.shown(text)) is not an address to listen on",
                 hint: "write an address of this machine, such as 127.0.0.1, or only the port")
         }
         guard parsed.isLocal else {
@@ -240,6 +246,11 @@ struct MigrationPlan {
             return refuse(entry, "the password is empty or too long", hint: "remove the line")
         }
         password = password ?? Password(line: entry.number, value: value)
+    }
+
+    /// A faulty value, for an error. One with blanks may be several lines that belong to other keys: it is not shown.
+    static func shown(_ text: String) -> String {
+        text.contains(where: \.isWhitespace) ? "the value" : PrintableText.quote(text)
     }
 
     /// `ParentSource` begins its errors with the name of the option.

@@ -57,12 +57,14 @@ enum PxSettings {
         switch (section, key) {
         case ("proxy", "server"):
             for server in entry.text.split(separator: ",") {
-                plan.addParent(server.trimming(" \t"), entry)
+                // px's default.
+                let text = server.trimming(" \t")
+                plan.addParent(text.isEmpty || text.contains(":") ? text : "\(text):80", entry)
             }
         case ("proxy", "pac"):
             if hasServer { return plan.leave(entry, "px uses server if both are set") }
             plan.addScript(entry.text, entry)
-        case ("proxy", "noproxy"): plan.addNoProxy(entry.text, entry)
+        case ("proxy", "noproxy"): plan.addNoProxy(entry.text.replacing(";", with: ","), entry)
         case ("proxy", "gateway"), ("proxy", "hostonly"):
             if entry.text == "0" {
                 plan.take(entry, "only this machine may connect")
@@ -81,7 +83,7 @@ enum PxSettings {
         case 2: plan.addUser(String(parts[1]), domain: String(parts[0]), entry)
         default:
             plan.refuse(
-                entry, "\(PrintableText.quote(entry.text)) is not a user name", hint: "write ACME\\jdoe or jdoe")
+                entry, "\(MigrationPlan.shown(entry.text)) is not a user name", hint: "write ACME\\jdoe or jdoe")
         }
     }
 
@@ -119,7 +121,7 @@ enum PxSettings {
             }
         guard let found else {
             return plan.refuse(
-                entry, "\(PrintableText.quote(entry.text)) is no method that can be answered",
+                entry, "\(MigrationPlan.shown(entry.text)) is no method that can be answered",
                 hint: "write NEGOTIATE, NTLM, DIGEST, BASIC, ANY, ANYSAFE or NONE, or remove the line")
         }
         plan.answer = found

@@ -23,8 +23,7 @@ enum ShellReader {
     static func read(_ lines: [ArraySlice<UInt8>]) -> (entries: [ForeignLine], problems: [ForeignProblem]) {
         var entries: [ForeignLine] = []
         var problems: [ForeignProblem] = []
-        for (index, line) in lines.enumerated() {
-            let text = line.trimmed
+        for (index, text) in joined(lines) {
             guard let first = text.first, first != UInt8(ascii: "#"),
                 mentionsAlpaca(String(decoding: text, as: UTF8.self))
             else { continue }
@@ -35,6 +34,29 @@ enum ShellReader {
             }
         }
         return (entries, problems)
+    }
+
+    /// The lines without blanks at both ends, and their indices from 0. One that ends in a backslash continues in the
+    /// next, and has the index of the first.
+    private static func joined(_ lines: [ArraySlice<UInt8>]) -> [(index: Int, text: ArraySlice<UInt8>)] {
+        var joined: [(index: Int, text: ArraySlice<UInt8>)] = []
+        var isContinued = false
+        for (index, line) in lines.enumerated() {
+            var text = line.trimmed
+            let continues = text.last == UInt8(ascii: "\\") && text.first != UInt8(ascii: "#")
+            if continues { text = text.dropLast() }
+            if isContinued, let last = joined.popLast() {
+                joined.append((last.index, last.text + [0x20] + text))
+            } else {
+                joined.append((index, text))
+            }
+            isContinued = continues
+        }
+        return joined
+    }
+
+    private static func isAlpaca(_ program: ArraySlice<UInt8>) -> Bool {
+        String(decoding: program, as: UTF8.self).split(separator: "/").last == "alpaca"
     }
 
     private static func entries(_ number: Int, _ text: ArraySlice<UInt8>) throws(ForeignFault) -> [ForeignLine] {
@@ -51,8 +73,10 @@ enum ShellReader {
                     entries += try flags(number, try Self.words(number, value)[...])
                 } else if name.hasPrefix("ALPACA") {
                     entries.append(ForeignLine(number, nil, name, value))
+                } else if name == "ExecStart", isAlpaca(value) {
+                    return entries + (try flags(number, words))
                 }
-            } else if String(decoding: word.bytes, as: UTF8.self).split(separator: "/").last == "alpaca" {
+            } else if isAlpaca(word.bytes) {
                 return entries + (try flags(number, words))
             }
         }

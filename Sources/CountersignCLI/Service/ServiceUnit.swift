@@ -67,6 +67,16 @@ struct ServiceUnit {
     /// Whether this command has written `text`.
     static func isOwn(_ text: [UInt8]) -> Bool { text.starts(with: mark.utf8) }
 
+    /// Whether somebody has changed a unit that this command has written: more than the program and the home differ.
+    func isChanged(_ present: [UInt8]) -> Bool {
+        func rest(_ text: String) -> [Substring] {
+            text.split(separator: "\n", omittingEmptySubsequences: false).filter {
+                !$0.hasPrefix("ExecStart=") && !$0.hasPrefix("EnvironmentFile=")
+            }
+        }
+        return rest(String(decoding: present, as: UTF8.self)) != rest(text)
+    }
+
     /// A word of a command in a unit (systemd.service(5)): in quotes, `%` and `$` doubled.
     private static func word(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in

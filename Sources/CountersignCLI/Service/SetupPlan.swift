@@ -7,11 +7,16 @@ import CountersignClientSetup
 import CountersignCryptography
 import CountersignHome
 import CountersignParents
+import Glibc
 
 /// What `countersign setup` finds on the machine.
 struct SetupSurvey: Equatable {
     /// The settings of another proxy.
     var file: String?
+    /// Settings of another proxy that this user may not read.
+    var unreadableFile: String?
+    /// Where `migrate` writes its options.
+    var options = ServeEnvironment.name
     /// The proxy of the desktop, as it is shown.
     var desktop: String?
     /// The proxy and the exceptions of the variables.
@@ -32,9 +37,11 @@ struct SetupSurvey: Equatable {
     init(home: Home, environment: [String: String]) throws {
         let user = environment["HOME"] ?? ""
         let base = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(user)/.config"
-        file = ["\(base)/px/px.ini", "\(base)/px.ini", "\(base)/cntlm.conf", "/etc/cntlm.conf"].first {
+        let found = ["\(base)/px/px.ini", "\(base)/px.ini", "\(base)/cntlm.conf", "/etc/cntlm.conf"].first {
             HomeFile(path: $0).isRegular
         }
+        if let found, access(found, R_OK) != 0 { unreadableFile = found } else { file = found }
+        options = ServeEnvironment.file(of: home).path
         let example = try AbsoluteURL(parsing: "https://www.example.com").origin
         func hop(_ desktop: String, _ environment: [String: String]) -> String? {
             guard
@@ -92,6 +99,10 @@ struct SetupPlan {
     /// `asks` returns whether the answer to a question is yes.
     init(_ survey: SetupSurvey, asks: (String) -> Bool) {
         var parents: [String] = []
+        if let file = survey.unreadableFile {
+            let command = "sudo cat \(ShellWord.quoted(file)) | countersign migrate -"
+            remarks.append("\(file) may not be read by your user; this takes it over: \(command)")
+        }
         if let file = survey.file {
             if asks("Take over the company proxy in \(file)?") { steps.append(Step(arguments: ["migrate", file])) }
         } else if let desktop = survey.desktop {
@@ -116,7 +127,9 @@ struct SetupPlan {
             return
         }
         if !survey.hasSystemd { remarks.append("there is no systemd for your user: start the proxy yourself") }
-        let serve = Step(arguments: ["serve"] + parents)
-        remarks.append("the proxy runs with: \(serve.text)")
+        let serve = Step(arguments: ["serve"] + parents).text
+        let hasOptions = steps.contains { $0.arguments.first == "migrate" }
+        let prefix = hasOptions ? "set -a; . \(ShellWord.quoted(survey.options)); set +a; " : ""
+        remarks.append("the proxy runs with: \(prefix)\(serve)")
     }
 }
