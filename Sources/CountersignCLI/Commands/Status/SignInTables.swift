@@ -14,6 +14,7 @@ struct SignInTables {
     let now: Int64
     /// A wider table is shown as one paragraph per row.
     let columns: Int
+    var hasHeader = true
 
     /// Without those that are empty.
     var texts: [String] {
@@ -40,7 +41,7 @@ struct SignInTables {
     private func table(_ header: [String], _ rows: [[String]]) -> String? {
         guard !rows.isEmpty else { return nil }
         let rows = rows.map { $0.map(Console.printable) }
-        let table = TextTable(rows: [header] + rows).text
+        let table = TextTable(rows: (hasHeader ? [header] : []) + rows).text
         guard table.split(separator: "\n").contains(where: { $0.count > columns }) else { return table }
         let labels = header.dropFirst().map { "  \($0.lowercased())" }
         return rows.map { row in

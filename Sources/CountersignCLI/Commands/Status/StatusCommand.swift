@@ -37,12 +37,15 @@ struct StatusCommand: ParsableCommand {
     @OptionGroup var secrets: SecretOption
     @OptionGroup var output: JSONOption
 
+    @Flag(help: "Show the tables about sign-ins alone, without header rows, for scripts.")
+    var noHeader = false
+
     @Flag(help: "Show it again each second, until Control-C. Needs a terminal.")
     var watch = false
 
     func validate() throws {
-        guard !watch || !output.json && !secrets.passwordStdin else {
-            throw ValidationError("--watch excludes --json and --password-stdin")
+        guard !watch || !output.json && !noHeader && !secrets.passwordStdin else {
+            throw ValidationError("--watch excludes --json, --no-header and --password-stdin")
         }
     }
 
@@ -52,6 +55,12 @@ struct StatusCommand: ParsableCommand {
         let status = try read(home)
         if output.json {
             try Console.result(json: StatusReport(status))
+        } else if noHeader {
+            let tables = status.contents.map {
+                SignInTables(
+                    signIns: $0.signIns, profiles: $0.profiles, now: status.now, columns: .max, hasHeader: false)
+            }
+            Console.result((tables?.texts ?? []).joined(separator: "\n"))
         } else {
             Console.result(StatusText(status).text)
         }
