@@ -102,6 +102,17 @@ extension ClientAssertion {
                     + "sign: its key signs with \(own)",
                 hint: "ask which kind of key the provider wants, and name an identity with one in the profile")
         }
+        // An assertion for the token endpoint must reach nobody else, who could use it there.
+        let others = [
+            metadata.pushedAuthorizationEndpoint, metadata.deviceAuthorizationEndpoint, metadata.revocationEndpoint,
+        ].compactMap(\.self)
+        guard metadata.isPublished || others.allSatisfy({ $0.origin == metadata.tokenEndpoint.origin }) else {
+            throw OAuthError(
+                .unsupportedProvider, .profile,
+                "the endpoints that the profile names are on several servers, and one of them could use the client's "
+                    + "assertion at another",
+                hint: "ask for a profile that names none: the provider's metadata has them")
+        }
         self.client = client
         self.algorithm = algorithm
         self.key = key

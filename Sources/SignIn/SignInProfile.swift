@@ -103,6 +103,9 @@ package struct SignInProfile: Sendable {
         if usesDPoP, usesBroker {
             throw reader.invalid("dpop", "is not for \"broker\", which issues bearer tokens")
         }
+        if usesDPoP, certificates != nil {
+            throw reader.invalid("dpop", "is not for \"est\", whose server accepts bearer tokens alone")
+        }
         try provider.check(for: grant, reader)
         try reader.finish()
         guard siteLines(name: "").count <= Self.maximumSites else {

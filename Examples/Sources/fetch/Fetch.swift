@@ -60,10 +60,13 @@ struct Fetch {
             }
             if let certificate = try await link.open() { try exchange.connected(serverCertificate: certificate.der) }
         }
-        guard let response = try await link.get(authorization: authorization?.fieldValue) else {
+        guard let response = try await link.get(authorization) else {
             return (exchange.connectionLost(requestMayRepeat: true), Response())
         }
-        return (exchange.responseReceived(status: response.status, challenges: response.challenges), response)
+        return (
+            exchange.responseReceived(
+                status: response.status, challenges: response.challenges, nonces: response.nonces), response
+        )
     }
 }
 

@@ -11,6 +11,8 @@ struct Response: Sendable {
     var status = 0
     /// The values of `WWW-Authenticate`, in their order.
     var challenges: [String] = []
+    /// The values of `DPoP-Nonce`.
+    var nonces: [String] = []
     var body = ""
 }
 
@@ -57,10 +59,11 @@ final class Link {
     }
 
     /// Returns nil if the connection is lost before the response.
-    func get(authorization: String?) async throws -> Response? {
+    func get(_ authorization: Authorization?) async throws -> Response? {
         guard let channel else { return nil }
         var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: ["Host": authority])
-        if let authorization { head.headers.add(name: "Authorization", value: authorization) }
+        if let authorization { head.headers.add(name: "Authorization", value: authorization.fieldValue) }
+        if let proof = authorization?.proof { head.headers.add(name: "DPoP", value: proof) }
         let round = Rounds.Round(head: head, response: channel.eventLoop.makePromise(of: Response?.self))
         channel.writeAndFlush(round).whenFailure { _ in round.response.succeed(nil) }
         return try await round.response.futureResult.get()
@@ -94,6 +97,7 @@ private final class Rounds: ChannelDuplexHandler {
         case .head(let head):
             response.status = Int(head.status.code)
             response.challenges = head.headers["WWW-Authenticate"]
+            response.nonces = head.headers["DPoP-Nonce"]
         case .body(let piece):
             response.body += String(buffer: piece)
         case .end:

@@ -34,10 +34,13 @@ public struct BearerToken: Equatable, Sendable {
     }
 
     /// The token as text. The string is not wiped from memory, so keep it short-lived.
-    public var text: String { secret.utf8Text ?? "" }
+    ///
+    /// Empty for a token that is bound to a key (RFC 9449): it is of no use alone, and must not be sent as a bearer
+    /// token. A ``ChallengeExchange`` answers with it.
+    public var text: String { stored == secret ? secret.utf8Text ?? "" : "" }
 
     /// Compares the bytes in constant time.
-    public static func == (left: BearerToken, right: BearerToken) -> Bool { left.secret == right.secret }
+    public static func == (left: BearerToken, right: BearerToken) -> Bool { left.stored == right.stored }
 }
 
 extension BearerToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -87,6 +87,12 @@ extension VaultOperations {
                     .refused, "the profile of \(name.debugDescription) names another client or provider now",
                     hint: "sign in with it for all sites first: `countersign enroll \(name)`")
             }
+            // The new refresh token is bound to the key of its access token, and is renewed with that of the sign-in.
+            guard BoundToken(decoding: tokens.access)?.key == contents.tokens[name]?.bound?.key else {
+                throw CountersignError(
+                    .refused, "the sign-in \(name.debugDescription) has tokens of another key or kind now",
+                    hint: "sign in with it for all sites first: `countersign enroll \(name)`")
+            }
             guard isSamePerson(record) else {
                 throw CountersignError(
                     .refused,
