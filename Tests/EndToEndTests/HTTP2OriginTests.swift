@@ -171,7 +171,10 @@ import Testing
         let site = try Site(Site.basic)
         #expect(try site.get("/size/1", client).status == 200)
         let body = try site.user.folder.write("body", [UInt8](repeating: 0x61, count: 3_000_000))
-        let seen = try site.send("POST", "/fault/early413/x", body: body, client + ["-H", "Expect:"])
+        // curl 7.88 stops sending at the 413. Over HTTP/2 it then ends the content, which makes the Content-Length that
+        // it has sent wrong, for which nghttp2 ends the stream.
+        let flags = client == ["--http2"] ? ["-H", "Transfer-Encoding: chunked"] : []
+        let seen = try site.send("POST", "/fault/early413/x", body: body, client + flags + ["-H", "Expect:"])
         #expect(seen.status == 413 && seen.text == "too large\n", "\(seen.said)")
     }
 
