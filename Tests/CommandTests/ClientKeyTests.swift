@@ -65,14 +65,14 @@ import Testing
     }
 
     @Test func serveRenewsWithTheKey() throws {
-        let bench = try bench(Self.rsa, ["lifetime": 4])
+        let bench = try bench(Self.rsa, ["lifetime": 40])
         #expect(try bench.enroll().status == 0)
         let server = try ChildProcess(
             try Sandbox.executable, ["serve", "--listen", "127.0.0.1:0"],
             environment: try bench.sandbox.environment(), folder: bench.sandbox.folder.path,
             capture: bench.file("serve"))
         _ = try server.line(after: "countersign: listening on ")
-        let isRenewed: Bool? = poll(seconds: 60) {
+        let isRenewed: Bool? = poll(seconds: 240) {
             bench.provider.requests.contains("POST /token refresh_token 200") ? true : nil
         }
         #expect(isRenewed == true, "\(bench.provider.requests)")

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func serveRenewsWithTheSecretAfterARestart() throws {
-        let bench = try bench(["lifetime": 4])
+        let bench = try bench(["lifetime": 40])
         #expect(try enroll(bench).status == 0)
         for _ in 1...2 {
             let before = bench.provider.requests.count
@@ -54,12 +54,12 @@ import Testing
                 environment: try bench.sandbox.environment(), folder: bench.sandbox.folder.path,
                 capture: bench.file("serve"))
             _ = try server.line(after: "countersign: listening on ")
-            let isRenewed: Bool? = poll(seconds: 60) {
+            let isRenewed: Bool? = poll(seconds: 240) {
                 bench.provider.requests.dropFirst(before).contains("POST /token refresh_token 200") ? true : nil
             }
             #expect(isRenewed == true, "\(bench.provider.requests)")
             // So that the second server has a token that it can renew.
-            try bench.provider.change(["secret": Self.secret, "lifetime": 4])
+            try bench.provider.change(["secret": Self.secret, "lifetime": 40])
             server.stop()
             #expect(try enroll(bench).status == 0)
         }
