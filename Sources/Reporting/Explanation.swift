@@ -143,7 +143,8 @@ package struct Explanation: Equatable, Sendable {
                 }
         } else {
             let context = policy.requestContext(to: origin, .answer(rule))
-            let authenticator = AuthenticatorTable.supported.authenticators(of: scheme).first
+            let forms = AuthenticatorTable.supported.authenticators(of: scheme)
+            let authenticator = forms.first { $0.schemeName.lowercased() == scheme.rawValue } ?? forms.first
             if let refusal = authenticator.flatMap(context.transportRefusal) {
                 checks.challenge = refusal
                 return checks
