@@ -72,7 +72,7 @@ import Testing
             environment: try bench.sandbox.environment(), folder: bench.sandbox.folder.path,
             capture: bench.file("serve"))
         _ = try server.line(after: "countersign: listening on ")
-        let isRenewed: Bool? = poll(seconds: 240) {
+        let isRenewed: Bool? = poll {
             bench.provider.requests.contains("POST /token refresh_token 200") ? true : nil
         }
         #expect(isRenewed == true, "\(bench.provider.requests)")

@@ -71,14 +71,14 @@ import Testing
             folder: sandbox.folder.path, capture: bench.bench.file("remediate"))
         // That of the sign-in was there before.
         let opening = try #require(
-            poll(seconds: 60) { bench.bench.heard.first { $0.contains(bench.service.origin) } },
+            poll { bench.bench.heard.first { $0.contains(bench.service.origin) } },
             "\(child.errorOutput)")
         func field(_ pattern: Regex<(Substring, Substring)>) throws -> String {
             String(try #require(opening.firstMatch(of: pattern), "\(opening)").1)
         }
         let port = try field(/@127\.0\.0\.1:([0-9]+)/)
         let curl = try Tool.path("curl")
-        let hasEnded = try poll(seconds: 60) {
+        let hasEnded = try poll {
             let words = ["-q", "-sS", "--noproxy", "*", "http://127.0.0.1:\(port)/"]
             return try Command.run(curl, words, in: sandbox.folder).status == 7 ? true : nil
         }
@@ -87,6 +87,6 @@ import Testing
         let resolved = "compliance.test.localhost:\(bench.service.port):127.0.0.1"
         let words = ["-q", "-sS", "-k", "--noproxy", "*", "--resolve", resolved, "-u", "jdoe:canary-basic", page]
         #expect(try Command.run(curl, words, in: sandbox.folder).status == 0)
-        #expect(child.waitForExit(seconds: 60) == 0, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 0, "\(child.errorOutput)")
     }
 }

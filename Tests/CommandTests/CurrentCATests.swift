@@ -89,7 +89,7 @@ import Testing
         )
         try sandbox.succeed("sites", "add", "https://git.corp.example")
         try sandbox.succeed("sites", "add", "https://10.1.2.3")
-        let isNew: Bool? = try poll(seconds: 60) {
+        let isNew: Bool? = try poll {
             try connect()
             return try text("issuing.pem").contains("IP:10.1.2.3/255.255.255.255") ? true : nil
         }
@@ -107,7 +107,7 @@ import Testing
         try folder.write("old.pem", folder.text("home/Certs/interception/root.pem"))
         #expect(try isVerified(by: "old.pem"))
         try sandbox.succeed("ca", "rotate", "--yes")
-        let isTakenUp: Bool? = try poll(seconds: 60) {
+        let isTakenUp: Bool? = try poll {
             try connect()
             return try isVerified(by: "home/Certs/interception/root.pem") ? true : nil
         }

@@ -32,7 +32,7 @@ import Testing
         let demo = try ChildProcess(
             try Sandbox.executable, ["demo", "--listen", "127.0.0.1:0", "--home", home],
             environment: try sandbox.environment(), capture: sandbox.folder.file("demo"))
-        let isShown: Bool? = poll(seconds: 60) { demo.output.contains("demo https://token.") ? true : nil }
+        let isShown: Bool? = poll { demo.output.contains("demo https://token.") ? true : nil }
         try #require(isShown == true, "\(demo.output)\(demo.errorOutput)")
         let lines = demo.output.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 24 && lines.allSatisfy { $0.count <= 80 }, "\(demo.output)")
@@ -44,7 +44,7 @@ import Testing
         let result = try sandbox.sh(tried.joined(separator: "\n"))
         #expect(result.output.contains("welcome: a client certificate, as CN=demo"), "\(result.said)")
         demo.send(SIGINT)
-        #expect(demo.waitForExit(seconds: 60) == 0)
+        #expect(demo.waitForExit() == 0)
     }
 
     /// A newcomer pastes the last two commands.
@@ -56,24 +56,24 @@ import Testing
         let demo = try ChildProcess(
             try Sandbox.executable, ["demo", "--listen", "127.0.0.1:0"], environment: try sandbox.environment(),
             capture: sandbox.folder.file("demo"))
-        let isShown: Bool? = poll(seconds: 60) { demo.output.contains("demo https://token.") ? true : nil }
+        let isShown: Bool? = poll { demo.output.contains("demo https://token.") ? true : nil }
         try #require(isShown == true, "\(demo.output)\(demo.errorOutput)")
         let lines = demo.output.split(separator: "\n").map { $0.drop { $0 == " " } }
         let set = lines.filter { $0.hasPrefix("ca=") || $0.hasPrefix("demo()") }.joined(separator: "\n")
         let token = try #require(lines.first { $0.hasPrefix("demo https://token.") })
         let enroll = try #require(lines.first { $0.hasPrefix("countersign enroll ") })
-        let signedIn = try sandbox.sh("BROWSER=\(browser) \(enroll) --yes", seconds: 120)
+        let signedIn = try sandbox.sh("BROWSER=\(browser) \(enroll) --yes")
         #expect(signedIn.output.contains("signed in as demo"), "\(signedIn.said)\(sandbox.folder.text("seen"))")
         // The running proxy learns of the new site within a second or two.
         var said = ""
-        let welcome: Bool? = try poll(seconds: 60) {
+        let welcome: Bool? = try poll {
             said = try sandbox.sh("\(set)\n\(token)").said
             return said.contains("welcome: a token of the provider, as demo") ? true : nil
         }
         #expect(welcome == true, "\(said)\(demo.errorOutput)")
         #expect(try sandbox.sh("countersign status").output.contains("\ndemo-sign-in "))
         demo.send(SIGINT)
-        #expect(demo.waitForExit(seconds: 60) == 0, "\(demo.errorOutput)")
+        #expect(demo.waitForExit() == 0, "\(demo.errorOutput)")
         #expect(try !sandbox.sh("countersign status").output.contains("demo-sign-in"))
         #expect(try sandbox.succeed("credential", "list", "--no-header").isEmpty)
         for name in ["demo-profile.json", "AllowedSites/signed-in.demo-sign-in.sites"] {

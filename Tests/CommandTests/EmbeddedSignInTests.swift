@@ -45,7 +45,7 @@ import Testing
     @Test func noProgramStaysOnTheDisplay() throws {
         let result = try enroll(SignInSandbox(profile: ["redirect_uri": Self.scheme]))
         #expect(result.status == 0, "\(result.said)")
-        #expect(poll(seconds: 20) { display.programs.isEmpty ? true : nil } == true, "\(display.programs)")
+        #expect(poll { display.programs.isEmpty ? true : nil } == true, "\(display.programs)")
     }
 
     /// The window's requests go through a proxy of the command's own, which answers the challenge.
@@ -94,7 +94,7 @@ import Testing
         #expect(!server.errorOutput.contains("canary"), "\(server.errorOutput)")
         // Without the server, the vault needs its passphrase.
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         #expect(try enroll(bench).error.contains("the vault needs its passphrase"))
     }
 
@@ -165,7 +165,7 @@ import Testing
                 try Sandbox.executable, ["enroll", "profile.json", "--yes", "--user-agent", "embedded", "--events"],
                 environment: try bench.sandbox.environment(adding: environment()), folder: bench.sandbox.folder.path,
                 capture: bench.file(end))
-            let isShown = poll(seconds: 60) { child.output.contains("load-finished") ? true : nil }
+            let isShown = poll { child.output.contains("load-finished") ? true : nil }
             #expect(isShown == true, "\(child.output)\(child.errorOutput)")
             if end == "window" {
                 let closer = try Command.run(
@@ -176,7 +176,7 @@ import Testing
             } else {
                 child.send(SIGINT)
             }
-            #expect(child.waitForExit(seconds: 60) == status, "\(child.errorOutput)")
+            #expect(child.waitForExit() == status, "\(child.errorOutput)")
             #expect(child.errorOutput.contains(sentence), "\(child.errorOutput)")
         }
         #expect(try bench.status.isEmpty)
@@ -213,7 +213,7 @@ import Testing
                 "redirect_uri": Self.scheme, "page_messages": ["types": ["NameCallback", "PasswordCallback"]],
             ])
         let terminal = try terminal(bench)
-        try terminal.when("NameCallback: User [31m name: ", type: "jdoe\n", seconds: 60)
+        try terminal.when("NameCallback: User [31m name: ", type: "jdoe\n")
         try terminal.waits(for: "PasswordCallback: Password: ")
         #expect(!terminal.echoes)
         try terminal.when("PasswordCallback: Password: ", type: "secret-typed\n")
@@ -228,7 +228,7 @@ import Testing
                 "redirect_uri": Self.scheme, "page_messages": ["types": ["NameCallback", "PasswordCallback"]],
             ])
         let terminal = try terminal(bench)
-        try terminal.when("NameCallback: ", type: "\u{4}", seconds: 60)
+        try terminal.when("NameCallback: ", type: "\u{4}")
         #expect(terminal.waitForExit() == 1, "\(terminal.screen)")
         #expect(terminal.screen.contains("the sign-in was cancelled"), "\(terminal.screen)")
         let alone = try enroll(bench)

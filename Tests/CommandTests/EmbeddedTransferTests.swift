@@ -40,7 +40,7 @@ struct EmbeddedTransferTests {
             words[0], Array(words.dropFirst()),
             environment: sandbox.environment(
                 adding: display.windowEnvironment.merging(["DBUS_SESSION_BUS_ADDRESS": broker.address]) { $1 }),
-            folder: sandbox.folder.path, in: sandbox.folder, seconds: 120)
+            folder: sandbox.folder.path, in: sandbox.folder)
     }
 
     /// Without the progress of loads.

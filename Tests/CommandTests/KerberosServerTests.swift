@@ -45,7 +45,7 @@ import Testing
         try Command.run(
             "/usr/bin/setsid", ["--wait", try Sandbox.executable] + words,
             environment: try sandbox.environment(adding: realm.environment(cache: cache)),
-            folder: sandbox.folder.path, input: input, in: sandbox.folder, seconds: 120)
+            folder: sandbox.folder.path, input: input, in: sandbox.folder)
     }
 
     private var request: [String] { ["--", "curl", "-sS", origin.url] }
@@ -89,7 +89,7 @@ import Testing
         return try Command.run(
             "/usr/bin/setsid", ["--wait", try Sandbox.executable, "explain", "--password-stdin", origin.url],
             environment: try sandbox.environment(adding: own), folder: sandbox.folder.path,
-            input: "\(Self.passphrase)\n", in: sandbox.folder, seconds: 120)
+            input: "\(Self.passphrase)\n", in: sandbox.folder)
     }
 
     @Test func aClientKeytabObtainsTheTicketThatExplainShows() throws {

@@ -88,8 +88,8 @@ import Testing
             "redirect_uri": Self.scheme, "page_messages": ["types": ["NameCallback"]],
         ])
         let terminal = try terminal(bench, "say '\(Self.message(#"{"type": "NameCallback"}"#))'; hear; sign_in")
-        try terminal.when("NameCallback: : ", type: [0xFF, 0x0A], seconds: 60)
-        try terminal.when("That is not UTF-8. [", type: Array("jdoe\n".utf8), seconds: 60)
+        try terminal.when("NameCallback: : ", type: [0xFF, 0x0A])
+        try terminal.when("That is not UTF-8. [", type: Array("jdoe\n".utf8))
         #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
         #expect(bench.heard.contains { $0.contains("answerMessage") && $0.contains(#"\"value\":\"jdoe\""#) })
     }
@@ -123,7 +123,7 @@ import Testing
                 "--password-stdin",
             ],
             environment: try bench.sandbox.environment(adding: view), folder: bench.sandbox.folder.path,
-            input: "canary-passphrase\n", in: bench.sandbox.folder, seconds: 120)
+            input: "canary-passphrase\n", in: bench.sandbox.folder)
         #expect(again.status == 0 && again.output.contains("signed in as jdoe@acme.example"), "\(again.said)")
         #expect(bench.heard.first?.contains(#""proxy":"http://countersign:"#) == true)
     }

@@ -105,7 +105,7 @@ import Testing
         }
         #expect(try bench.files()["Certs/identities/laptop.pem"] == nil)
         let server = try bench.sandbox.serve()
-        let isComplete = try poll(seconds: 60) {
+        let isComplete = try poll {
             try bench.vault.profiles["example.corp"]?.journal == nil ? true : nil
         }
         #expect(isComplete == true, "\(server.errorOutput)")

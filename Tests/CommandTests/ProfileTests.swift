@@ -83,7 +83,7 @@ import Testing
         for answer in ["\r", "n\r"] {
             let terminal = try PseudoTerminal(
                 [try Sandbox.executable, "profile", "install", file], environment: try bench.sandbox.environment())
-            try terminal.when("Install the profile?", type: answer, seconds: 60)
+            try terminal.when("Install the profile?", type: answer)
             #expect(terminal.waitForExit() == 1, "\(terminal.screen)")
         }
         #expect(try bench.state() == before)
@@ -202,7 +202,7 @@ import Testing
         let server = try bench.sandbox.serve()
         let done = try bench.install(try bench.write(whole))
         try #require(done.status == 0, "\(done.said)")
-        let isRead = poll(seconds: 30) { server.errorOutput.contains("1 identity") ? true : nil }
+        let isRead = poll { server.errorOutput.contains("1 identity") ? true : nil }
         #expect(isRead == true, "\(server.errorOutput)")
     }
 

@@ -98,7 +98,7 @@ import Testing
             environment: try bench.sandbox.environment(), folder: bench.sandbox.folder.path,
             capture: bench.file("serve"))
         _ = try server.line(after: "countersign: listening on ")
-        let grants: Bool? = poll(seconds: 240) {
+        let grants: Bool? = poll {
             bench.provider.requests.filter { $0 == "POST /token client_credentials 200" }.count >= 3 ? true : nil
         }
         #expect(grants == true, "\(bench.provider.requests)")
@@ -142,7 +142,7 @@ import Testing
             environment: try bench.sandbox.environment(), folder: bench.sandbox.folder.path,
             capture: bench.file("serve"))
         _ = try server.line(after: "countersign: listening on ")
-        let refused: Bool? = poll(seconds: 240) { bench.provider.requests.last?.hasSuffix("400") == true ? true : nil }
+        let refused: Bool? = poll { bench.provider.requests.last?.hasSuffix("400") == true ? true : nil }
         #expect(refused == true, "\(bench.provider.requests)")
         #expect(try (bench.status[0]["state"] as? String)?.contains("ended") == false)
     }

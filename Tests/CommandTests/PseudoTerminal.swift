@@ -57,17 +57,17 @@ final class PseudoTerminal {
     }
 
     /// Waits until the screen contains the text, then types.
-    func when(_ text: String, type keys: String, seconds: Double = 10) throws {
+    func when(_ text: String, type keys: String, seconds: Double = patience) throws {
         try when(text, type: Array(keys.utf8), seconds: seconds)
     }
 
-    func when(_ text: String, type keys: [UInt8], seconds: Double = 10) throws {
+    func when(_ text: String, type keys: [UInt8], seconds: Double = patience) throws {
         try waits(for: text, seconds: seconds)
         _ = keys.withUnsafeBytes { write(person, $0.baseAddress, $0.count) }
     }
 
     /// Waits until the screen contains the text.
-    func waits(for text: String, seconds: Double = 10) throws {
+    func waits(for text: String, seconds: Double = patience) throws {
         guard
             poll(
                 seconds: seconds,
@@ -85,10 +85,10 @@ final class PseudoTerminal {
         return tcgetattr(person, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// The exit status, or 128 + n after signal n; nil after a minute.
+    /// The exit status, or 128 + n after signal n; nil if it does not end.
     func waitForExit() -> Int32? {
         var status: Int32 = 0
-        let ended: Bool? = poll(seconds: 60) {
+        let ended: Bool? = poll {
             self.look()
             return waitpid(self.pid, &status, WNOHANG) == self.pid ? true : nil
         }

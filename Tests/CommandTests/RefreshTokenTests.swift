@@ -51,16 +51,16 @@ import Testing
 
         let first = try serve()
         #expect(
-            try poll(seconds: 60) { try vault.contents.tokenKeys["card"]?.isPINRefused == true ? true : nil } == true)
+            try poll { try vault.contents.tokenKeys["card"]?.isPINRefused == true ? true : nil } == true)
         #expect(first.errorOutput.contains("the token refuses the PIN"), "\(first.errorOutput)")
         first.send(SIGTERM)
-        #expect(first.waitForExit(seconds: 60) == 0)
+        #expect(first.waitForExit() == 0)
         let second = try serve()
         #expect(
-            poll(seconds: 60) { second.errorOutput.contains("refused the PIN before") ? true : nil } == true,
+            poll { second.errorOutput.contains("refused the PIN before") ? true : nil } == true,
             "\(second.errorOutput)")
         second.send(SIGTERM)
-        #expect(second.waitForExit(seconds: 60) == 0)
+        #expect(second.waitForExit() == 0)
 
         let again = try certificate(
             "import", SoftToken.uri("client-a"), "--name", "card", "--replace", "--password-stdin")

@@ -41,7 +41,7 @@ final class Sandbox: Sendable {
     }
 
     /// Runs a line of sh in the folder, without a controlling terminal.
-    func sh(_ command: String, input: String = "", seconds: Double = 60) throws -> CommandResult {
+    func sh(_ command: String, input: String = "", seconds: Double = patience) throws -> CommandResult {
         try Command.run(
             "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command], environment: try environment(),
             folder: folder.path, input: input, in: folder, seconds: seconds)

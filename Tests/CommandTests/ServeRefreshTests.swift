@@ -40,7 +40,7 @@ import Testing
         }
 
         func waits(for text: String) -> Bool {
-            poll(seconds: 20) { self.proxy.errorOutput.contains(text) ? true : nil } == true
+            poll { self.proxy.errorOutput.contains(text) ? true : nil } == true
         }
     }
 
@@ -91,7 +91,7 @@ import Testing
         try sandbox.succeed("sites", "add", "http://git.corp.example", "plaintext=yes")
         let proxy = try sandbox.serve()
         proxy.send(SIGTERM)
-        #expect(proxy.waitForExit(seconds: 60) == 0)
+        #expect(proxy.waitForExit() == 0)
         #expect(proxy.errorOutput.isEmpty)
     }
 
@@ -128,7 +128,7 @@ import Testing
         let before = try place.leaf()
         let refreshed = try place.refresh("laptop")
         #expect(refreshed.status == 0, "\(refreshed.said)")
-        #expect(poll(seconds: 60) { proxy.errorOutput.contains("again: ") ? true : nil } == true)
+        #expect(poll { proxy.errorOutput.contains("again: ") ? true : nil } == true)
         // The rest of the response that began with the old certificate.
         let length =
             size - (head.utf8.count - (head.range(of: "\r\n\r\n").map { head[..<$0.upperBound].utf8.count } ?? 0))
@@ -141,7 +141,7 @@ import Testing
         #expect(try place.leaf() != before)
         // An origin has accepted it, so the old one is discarded.
         #expect(
-            try poll(seconds: 10) { try place.vault.contents.enrollments["laptop"]?.previous == nil ? true : nil }
+            try poll { try place.vault.contents.enrollments["laptop"]?.previous == nil ? true : nil }
                 == true)
     }
 

@@ -25,7 +25,7 @@ import Testing
     }
 
     private func waitForLog(_ server: ChildProcess, _ text: String) throws {
-        let isLogged: Bool? = poll(seconds: 60) { server.errorOutput.contains(text) ? true : nil }
+        let isLogged: Bool? = poll { server.errorOutput.contains(text) ? true : nil }
         try #require(isLogged == true, "no \(text.debugDescription) in: \(server.errorOutput)")
     }
 
@@ -39,7 +39,7 @@ import Testing
         let server = try sandbox.serve()
         #expect(abandoned.filter { access("\(sandbox.home)/\($0)", F_OK) == 0 } == [])
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
     }
 
     // MARK: Listening addresses
@@ -94,7 +94,7 @@ import Testing
         #expect(second.status == 1)
         #expect(second.error == "countersign: error: another process listens on unix:\(socket)\n")
         first.send(SIGKILL)
-        _ = first.waitForExit(seconds: 60)
+        _ = first.waitForExit()
         #expect(access(socket, F_OK) == 0)
         _ = try sandbox.serve("--listen", "unix:\(socket)")
     }
@@ -116,7 +116,7 @@ import Testing
         let socket = sandbox.folder.file("door.sock")
         let server = try sandbox.serve("--listen", "unix:\(socket)")
         server.send(signal)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         #expect(access(socket, F_OK) != 0)
         #expect(access("\(sandbox.home)/run/control.sock", F_OK) != 0)
         #expect(
@@ -159,7 +159,7 @@ import Testing
         server.send(SIGTERM)
         #expect(server.waitForExit(seconds: 1) == nil)
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 128 + SIGTERM)
+        #expect(server.waitForExit() == 128 + SIGTERM)
         client.stop()
     }
 
@@ -183,7 +183,7 @@ import Testing
         #expect(server.errorOutput.contains("error: AllowedSites/work.sites:2:19: unknown option \"awnser\"\n"))
         #expect(server.errorOutput.contains("hint: did you mean \"answer\"?\n"))
         #expect(try connectStatus(server) == "502")
-        let entry: String? = poll(seconds: 60) { TextFile.lines(log).last }
+        let entry: String? = poll { TextFile.lines(log).last }
         #expect(
             entry?.contains(#""decision":"intercept","rule":"AllowedSites/local.sites:1""#) == true, "\(entry ?? "")")
 
@@ -330,7 +330,7 @@ import Testing
             second,
             "countersign: warning: another server of this home is listening on \(sandbox.home)/run/control.sock\n")
         second.send(SIGTERM)
-        #expect(second.waitForExit(seconds: 60) == 0)
+        #expect(second.waitForExit() == 0)
         #expect(try sandbox.succeed("vault", "status").contains("process \(first.pid), open"))
     }
 
@@ -359,6 +359,6 @@ import Testing
         #expect(socket.receive() == "READY=1")
         server.send(SIGTERM)
         #expect(socket.receive() == "STOPPING=1")
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
     }
 }

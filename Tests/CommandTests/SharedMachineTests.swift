@@ -59,7 +59,7 @@ import Testing
                 .status == 0)
         for text in ["can be written by every user", "keeping the previous list of sites"] {
             #expect(
-                poll(seconds: 30) { server.errorOutput.contains(text) ? true : nil } == true, "\(server.errorOutput)")
+                poll { server.errorOutput.contains(text) ? true : nil } == true, "\(server.errorOutput)")
         }
     }
 

@@ -21,7 +21,7 @@ import Testing
         let script = "#!/bin/sh\nexec \(browser) --dump-dom --user-data-dir=\(bench.file("user")) \"$1\" > \(page)\n"
         let result = try bench.enroll(environment: ["BROWSER": try write(program: "dump", script, in: bench)])
         #expect(result.status == 0, "\(result.said)")
-        let shown = poll(seconds: 60) { TextFile.text(page).contains("You can close this window") ? true : nil }
+        let shown = poll { TextFile.text(page).contains("You can close this window") ? true : nil }
         #expect(shown == true, "\(TextFile.text(page))")
     }
 
@@ -117,7 +117,7 @@ import Testing
             environment: try bench.sandbox.environment(adding: bench.environment))
         try terminal.when("to sign out? [y/N] ", type: "y\n")
         #expect(terminal.waitForExit() == 0, "\(terminal.screen)")
-        let isOpened = poll(seconds: 60) { bench.provider.requests.contains("GET /logout 200") ? true : nil }
+        let isOpened = poll { bench.provider.requests.contains("GET /logout 200") ? true : nil }
         #expect(isOpened == true, "\(terminal.screen)")
         let log = TextFile.lines(bench.provider.log).last ?? ""
         #expect(log.contains("\"client_id\", \"logout_hint\"]"), "\(log)")

@@ -100,11 +100,11 @@ final class SignInCertificateBench: Sendable {
     func kill() throws {
         let seen = est.requests("simpleenroll").count
         let command = try start("enroll", "profile.json", "--yes", capture: "killed")
-        guard poll(seconds: 60, { est.requests("simpleenroll").count > seen ? true : nil }) == true else {
+        guard poll({ est.requests("simpleenroll").count > seen ? true : nil }) == true else {
             throw HarnessError("no request was sent: \(command.errorOutput)")
         }
         command.send(SIGKILL)
-        _ = command.waitForExit(seconds: 60)
+        _ = command.waitForExit()
         guard try vault.pendingEnrollments["work"] != nil else { throw HarnessError("no request was left behind") }
     }
 

@@ -252,7 +252,7 @@ import Testing
         var lock = try RenewalLock.acquireIfFree("work", of: Home(path: bench.sandbox.home))
         #expect(lock != nil)
         let command = try bench.start("enroll", "profile.json", "--yes", capture: "waiting")
-        let isWaiting = poll(seconds: 60) { command.errorOutput.contains("waiting for it") ? true : nil }
+        let isWaiting = poll { command.errorOutput.contains("waiting for it") ? true : nil }
         #expect(isWaiting == true, "\(command.errorOutput)")
         try bench.change { contents in
             guard var record = contents.enrollments["work"] else { throw HarnessError("there is no enrolment") }
@@ -261,7 +261,7 @@ import Testing
         }
         let before = try bench.vault
         lock = nil
-        #expect(command.waitForExit(seconds: 60) == 1, "\(command.errorOutput)")
+        #expect(command.waitForExit() == 1, "\(command.errorOutput)")
         #expect(command.errorOutput.contains("exists and is not that of a sign-in"), "\(command.errorOutput)")
         let vault = try bench.vault
         #expect(vault.identityKeys == before.identityKeys && vault.signIns == before.signIns)
@@ -274,10 +274,10 @@ import Testing
         let before = try bench.vault
         let lock = try #require(try RenewalLock.acquireIfFree("work", of: Home(path: bench.sandbox.home)))
         let command = try bench.start("unenroll", "work", capture: "waiting")
-        let isWaiting = poll(seconds: 60) { command.errorOutput.contains("waiting for it") ? true : nil }
+        let isWaiting = poll { command.errorOutput.contains("waiting for it") ? true : nil }
         #expect(isWaiting == true, "\(command.errorOutput)")
         command.send(SIGKILL)
-        _ = command.waitForExit(seconds: 60)
+        _ = command.waitForExit()
         withExtendedLifetime(lock) {}
         #expect(try bench.vault == before)
         #expect(!bench.signIn.provider.requests.contains { $0.hasPrefix("POST /revoke") })

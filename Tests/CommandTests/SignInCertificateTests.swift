@@ -77,7 +77,7 @@ import Testing
         try FileManager.default.copyItem(atPath: bench.est.certificate("ca"), toPath: "\(anchors)/est.pem")
         let result = try bench.enroll()
         #expect(result.status == 0 && result.output.contains("certificate of identity \"work\""), "\(result.said)")
-        let client = poll(seconds: 60) { try? bench.visit(proxy, port: port) }
+        let client = poll { try? bench.visit(proxy, port: port) }
         #expect(client == "CN=jdoe@acme.example", "\(proxy.errorOutput)")
     }
 
@@ -247,10 +247,10 @@ import Testing
             try Sandbox.executable, ["enroll", "profile.json", "--yes"],
             environment: try bench.sandbox.environment(adding: bench.signIn.environment),
             folder: bench.sandbox.folder.path, capture: bench.sandbox.folder.file("interrupted"))
-        let isWaiting = poll(seconds: 60) { bench.est.requests("simpleenroll").isEmpty ? nil : true }
+        let isWaiting = poll { bench.est.requests("simpleenroll").isEmpty ? nil : true }
         #expect(isWaiting == true, "\(command.errorOutput)")
         command.send(SIGINT)
-        #expect(command.waitForExit(seconds: 60) == 130, "\(command.errorOutput)")
+        #expect(command.waitForExit() == 130, "\(command.errorOutput)")
         let vault = try bench.vault
         #expect(vault.signIns.isEmpty && vault.pendingEnrollments.isEmpty && vault.identityNames.isEmpty)
         #expect(bench.signIn.provider.requests.contains("POST /revoke access_token 200"))

@@ -97,11 +97,11 @@ import Testing
         let command = try ChildProcess(
             try Sandbox.executable, ["unenroll", "work"], environment: try bench.sandbox.environment(),
             folder: bench.sandbox.folder.path, capture: bench.file("unenroll"))
-        let isRevoking = poll(seconds: 60) { bench.provider.requests.contains { $0.contains("/revoke") } ? true : nil }
+        let isRevoking = poll { bench.provider.requests.contains { $0.contains("/revoke") } ? true : nil }
         try #require(isRevoking == true, "\(command.errorOutput)")
         command.send(SIGINT)
-        _ = command.waitForExit(seconds: 60)
-        let state = try poll(seconds: 60) { () throws -> String? in
+        _ = command.waitForExit()
+        let state = try poll { () throws -> String? in
             let state = try bench.status.first?["state"] as? String ?? "removed"
             return state.contains("signing out was not completed") || state == "removed" ? state : nil
         }
@@ -120,12 +120,12 @@ import Testing
             try Sandbox.executable, ["enroll", "next.json", "--yes"],
             environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
             capture: bench.file("enroll"))
-        let isRedeeming = poll(seconds: 90) {
+        let isRedeeming = poll {
             bench.provider.requests.contains { $0.contains("/token") } ? true : nil
         }
         try #require(isRedeeming == true, "\(child.errorOutput)")
         child.send(SIGINT)
-        #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 130, "\(child.errorOutput)")
         #expect(bench.provider.requests.last == "POST /revoke access_token 200", "\(bench.provider.requests)")
         #expect(try bench.status.isEmpty)
     }
@@ -169,7 +169,7 @@ import Testing
         }
         let server = try running ?? bench.sandbox.serve()
         defer { server.stop() }
-        let isComplete = poll(seconds: 60) { () -> Bool? in
+        let isComplete = poll { () -> Bool? in
             let text = TextFile.text(bench.file(list))
             return text.contains("new.corp.example") && !text.contains("old.corp.example") ? true : nil
         }
@@ -198,7 +198,7 @@ import Testing
         }
         let server = try bench.sandbox.serve()
         defer { server.stop() }
-        let isComplete = poll(seconds: 60) { () -> Bool? in
+        let isComplete = poll { () -> Bool? in
             TextFile.text(bench.file(list)).contains("new.corp.example") ? true : nil
         }
         #expect(isComplete == true, "\(TextFile.text(bench.file(list)))")
@@ -213,7 +213,7 @@ import Testing
             try Sandbox.executable, ["enroll", "next.json", "--yes"],
             environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
             capture: bench.file("enroll"))
-        let isWaiting = poll(seconds: 90) { child.errorOutput.contains("waiting for it") ? true : nil }
+        let isWaiting = poll { child.errorOutput.contains("waiting for it") ? true : nil }
         try #require(isWaiting == true, "\(child.errorOutput)")
         return child
     }
@@ -230,7 +230,7 @@ import Testing
         defer { close(lock) }
         let child = try enrollment(waitingFor: lock)
         child.send(SIGINT)
-        #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 130, "\(child.errorOutput)")
         #expect(child.errorOutput.contains("the provider has revoked them"), "\(child.errorOutput)")
         #expect(bench.provider.requests.last == "POST /revoke access_token 200", "\(bench.provider.requests)")
         #expect(try bench.status.first?["sites"] as? [String] ?? [] != [], "the former sign-in is gone")
@@ -243,7 +243,7 @@ import Testing
         let child = try enrollment(waitingFor: lock)
         flock(lock, LOCK_UN)
         close(lock)
-        #expect(child.waitForExit(seconds: 60) == 0, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 0, "\(child.errorOutput)")
         #expect(TextFile.text(bench.file(list)).contains("new.corp.example"))
     }
 

@@ -136,7 +136,7 @@ import Testing
             try Command.run(
                 "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command],
                 environment: try bench.sandbox.environment(adding: bench.environment),
-                folder: bench.sandbox.folder.path, in: bench.sandbox.folder, seconds: 120)
+                folder: bench.sandbox.folder.path, in: bench.sandbox.folder)
         }
     }
 
@@ -151,7 +151,7 @@ import Testing
         let result = try Command.run(
             "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command],
             environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
-            in: bench.sandbox.folder, seconds: 120)
+            in: bench.sandbox.folder)
         #expect(result.status == 0, "\(result.said)")
         #expect(try bench.status.count == 1)
         #expect(try bench.sandbox.succeed("unenroll").contains("signed out"))

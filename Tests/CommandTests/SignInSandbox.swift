@@ -41,7 +41,7 @@ final class SignInSandbox: Sendable {
     }
 
     func run(
-        _ arguments: [String], input: String? = nil, environment own: [String: String] = [:], seconds: Double = 120
+        _ arguments: [String], input: String? = nil, environment own: [String: String] = [:], seconds: Double = patience
     ) throws -> CommandResult {
         try Command.run(
             "/usr/bin/setsid", ["--wait", try Sandbox.executable] + arguments,

@@ -283,10 +283,10 @@ import Testing
             try Sandbox.executable, ["enroll", "profile.json", "--yes"],
             environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
             capture: bench.file("enroll"))
-        let hasStarted = poll(seconds: 60) { TextFile.lines(bench.file("started")).isEmpty ? nil : true }
+        let hasStarted = poll { TextFile.lines(bench.file("started")).isEmpty ? nil : true }
         #expect(hasStarted == true, "\(child.errorOutput)")
         child.send(SIGINT)
-        #expect(child.waitForExit(seconds: 60) == 130, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 130, "\(child.errorOutput)")
         #expect(child.errorOutput.contains("the sign-in was cancelled; nothing was changed"))
         #expect(try bench.status.isEmpty)
     }
@@ -302,7 +302,7 @@ import Testing
         let result = try Command.run(
             "/usr/bin/setsid", ["--wait", "/bin/sh", "-c", command],
             environment: try bench.sandbox.environment(adding: bench.environment), folder: bench.sandbox.folder.path,
-            in: bench.sandbox.folder, seconds: 120)
+            in: bench.sandbox.folder)
         #expect(result.status == 0, "\(result.said)")
         #expect(try bench.status.compactMap { $0["name"] as? String } == ["one", "two"])
     }

@@ -146,10 +146,10 @@ import Testing
     @Test func theScreenFollowsTheHome() throws {
         let terminal = try PseudoTerminal(
             [try Sandbox.executable, "status", "--watch"], environment: try sandbox.environment())
-        try terminal.waits(for: "sites        none listed;", seconds: 60)
+        try terminal.waits(for: "sites        none listed;")
         try enrol()
         try sandbox.succeed("sites", "add", "https://git.corp.example")
-        try terminal.waits(for: "sites        1 line: 1 any scheme\u{1B}[K", seconds: 60)
+        try terminal.waits(for: "sites        1 line: 1 any scheme\u{1B}[K")
         let refused = try sandbox.countersign("status", "--watch")
         #expect(refused.status == 1 && refused.error.contains("--watch needs a terminal"), "\(refused.said)")
         #expect(try sandbox.countersign("status", "--watch", "--json").status == 64)

@@ -131,7 +131,7 @@ import Testing
         let given = try bench.run(["token", "work"])
         #expect(given.status == 0 && given.output == "second\n" && given.error.isEmpty, "\(given.said)")
         #expect(Self.refreshes(bench) == 1)
-        let isLogged: Bool? = poll(seconds: 60) {
+        let isLogged: Bool? = poll {
             server.errorOutput.contains("given out the access token of \"work\"") ? true : nil
         }
         #expect(isLogged == true, "\(server.errorOutput)")

@@ -248,14 +248,14 @@ import Testing
                 ? "does not trust the local CA: it left the TLS handshake for \(site) with the alert unknown_ca"
                 : "left the TLS handshake for \(site) without an alert; it may not trust the local CA")
         // The hint follows in a line of its own.
-        let logged: Bool? = poll(seconds: 60) {
+        let logged: Bool? = poll {
             [sentence, "`countersign ca install`"].allSatisfy(server.errorOutput.contains) ? true : nil
         }
         #expect(logged == true, "\(server.errorOutput)\(client.errorOutput)")
         // After the two other handshakes.
         _ = try client.line(after: "don")
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         #expect(
             server.errorOutput.components(separatedBy: "left the TLS handshake").count == 2, "\(server.errorOutput)")
         client.send(SIGKILL)
@@ -389,7 +389,7 @@ import Testing
         let request = "curl -s -o /dev/null -x http://\(proxy) \(site)/open"
         #expect(try sandbox.sh("\(request) && mv log log.1").status == 0)
         server.send(SIGHUP)
-        let isThere: Bool? = poll(seconds: 60) { access(sandbox.folder.file("log"), F_OK) == 0 ? true : nil }
+        let isThere: Bool? = poll { access(sandbox.folder.file("log"), F_OK) == 0 ? true : nil }
         #expect(isThere == true)
         let lines = try sandbox.sh("\(request); wc -l < log.1; wc -l < log; stat -c %a log")
         #expect(lines.output == "1\n1\n600\n", "\(lines.said)")

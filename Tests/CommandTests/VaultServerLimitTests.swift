@@ -70,7 +70,7 @@ import Testing
         let next = try sandbox.countersign("exec", "--", "true")
         #expect(next.status == 0 && next.error.isEmpty, "\(next.said)")
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         #expect(!server.errorOutput.contains("ERROR"), "\(server.errorOutput)")
     }
 
@@ -85,7 +85,7 @@ import Testing
         _ = try ControlSocket.ask(.lock, of: Home(path: sandbox.home))
         // The connection that has waited longest gets the reason. Which one that is depends on the threads that wait
         // for them.
-        let reason = poll(seconds: 60) { () -> String? in
+        let reason = poll { () -> String? in
             for connection in silent where connection.waitForInput(seconds: 0) {
                 if case .line(let line) = connection.receiveLine() { return String(decoding: line, as: UTF8.self) }
             }
@@ -98,7 +98,7 @@ import Testing
     @Test func aServerThatStopsRepliesToEveryCommandFirst() throws {
         let proxies = try fill()
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         let ends = proxies.map { $0.end() }
         let withReport = ends.filter { if case .stopped(_?) = $0 { true } else { false } }
         #expect(withReport.count == ControlSocket.longOperations, "\(ends)")
@@ -119,11 +119,11 @@ import Testing
         let origin = try SilentOrigin()
         let test = try testing(origin)
         server.send(SIGTERM)
-        #expect(test.waitForExit(seconds: 50) == 1)
+        #expect(test.waitForExit() == 1)
         #expect(
             test.errorOutput
                 == "countersign: error: `countersign serve` was stopped before the site responded\n")
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
     }
 
     @Test func aTestRequestEndsWithItsCommand() throws {
@@ -138,7 +138,7 @@ import Testing
     // MARK: A stopped server
 
     @Test func execEndsAlthoughTheServerIsStopped() throws {
-        let result = try sandbox.sh("countersign exec -- sh -c 'kill -STOP \(server.pid); exit 3'", seconds: 120)
+        let result = try sandbox.sh("countersign exec -- sh -c 'kill -STOP \(server.pid); exit 3'")
         #expect(result.status == 3)
         #expect(
             result.error == "countersign: warning: `countersign serve` does not respond; the command used it\n",
@@ -176,7 +176,7 @@ import Testing
         for words in [["vault", "lock"], ["vault", "status"], ["credential", "list"], ["exec", "--", "true"]] {
             let result = try Command.run(
                 "/usr/bin/setsid", ["--wait", try Sandbox.executable] + words,
-                environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder, seconds: 60)
+                environment: try sandbox.environment(), folder: sandbox.folder.path, in: sandbox.folder)
             #expect(result.status == 1, "\(words): \(result.said)")
             let asks = result.error.contains("does not respond, so this command opens the vault itself\n")
             #expect(asks == (words[0] != "vault"), "\(words): \(result.said)")
@@ -195,12 +195,12 @@ import Testing
         let refresh = try ChildProcess(
             try Sandbox.executable, ["certificate", "refresh", "laptop"], environment: try place.sandbox.environment(),
             folder: place.sandbox.folder.path, capture: place.sandbox.folder.file("refresh"))
-        let isWaiting: Bool? = poll(seconds: 60) { refresh.errorOutput.contains("next poll at") ? true : nil }
+        let isWaiting: Bool? = poll { refresh.errorOutput.contains("next poll at") ? true : nil }
         try #require(isWaiting == true, "\(refresh.errorOutput)")
         // It waits for longer than the server may be silent.
         #expect(refresh.waitForExit(seconds: 12) == nil, "\(refresh.errorOutput)")
         server.send(SIGSTOP)
-        #expect(refresh.waitForExit(seconds: 120) == 1)
+        #expect(refresh.waitForExit() == 1)
         #expect(refresh.errorOutput.contains("error: the server of \(place.sandbox.home) does not respond"))
     }
 }

@@ -120,7 +120,7 @@ import Testing
         try sandbox.succeed("vault", "unlock", "--password-stdin", input: "\(Self.passphrase)\n")
         #expect(try sandbox.succeed("credential", "list").contains("jdoe"))
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         #expect(try sandbox.countersign("credential", "list").error == Self.needsPassphrase)
         let asking = try serve("--ask-passphrase")
         defer { asking.send(SIGTERM) }
@@ -175,7 +175,7 @@ import Testing
         let result = try sandbox.sh(script)
         #expect(result.error.isEmpty, "\(result.said)")
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0)
+        #expect(server.waitForExit() == 0)
         for number in 1...7 { #expect(try Self.password(of: "name\(number)", sandbox) == "canary-\(number)") }
     }
 
@@ -268,13 +268,13 @@ import Testing
         let refresh = try ChildProcess(
             try Sandbox.executable, ["certificate", "refresh", "laptop"], environment: try place.sandbox.environment(),
             folder: place.sandbox.folder.path, capture: place.sandbox.folder.file("refresh"))
-        let isWaiting: Bool? = poll(seconds: 60) { refresh.errorOutput.contains("next poll at") ? true : nil }
+        let isWaiting: Bool? = poll { refresh.errorOutput.contains("next poll at") ? true : nil }
         try #require(isWaiting == true, "\(refresh.errorOutput)")
         refresh.send(SIGINT)
-        _ = refresh.waitForExit(seconds: 60)
+        _ = refresh.waitForExit()
         try place.control()
         // The request is still pending, for an hour. Whether the server still renews shows at the lock.
-        let isFree: Bool? = poll(seconds: 60) {
+        let isFree: Bool? = poll {
             (try? RenewalLock.acquireIfFree("laptop", of: Home(path: place.sandbox.home))) == nil ? nil : true
         }
         #expect(isFree == true)
@@ -291,10 +291,10 @@ import Testing
                 place.server.certificate("ca"),
             ], environment: try place.sandbox.environment(), folder: place.sandbox.folder.path,
             capture: place.sandbox.folder.file("enroll"))
-        let isWaiting: Bool? = poll(seconds: 60) { enroll.errorOutput.contains("next poll at") ? true : nil }
+        let isWaiting: Bool? = poll { enroll.errorOutput.contains("next poll at") ? true : nil }
         try #require(isWaiting == true, "\(enroll.errorOutput)")
         try place.sandbox.succeed("vault", "lock")
-        let status = try #require(enroll.waitForExit(seconds: 60), "the enrolment still waits")
+        let status = try #require(enroll.waitForExit(), "the enrolment still waits")
         #expect(status == 1 && enroll.errorOutput.contains("lock"), "\(enroll.errorOutput)")
     }
 

@@ -40,7 +40,7 @@ import Testing
         let loaded = try Command.run(
             "/usr/bin/env", ["swift", "package", "--package-path", app.path, "plugin", "--list"],
             environment: ["PATH": environment["PATH"] ?? "/usr/bin:/bin", "HOME": environment["HOME"] ?? app.path],
-            in: app, seconds: 120)
+            in: app)
         #expect(loaded.status == 0, "\(loaded.said)")
     }
 

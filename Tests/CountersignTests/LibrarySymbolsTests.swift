@@ -19,7 +19,7 @@ import Testing
         let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         return try Command.run(
             "\(Tool.repository)/Scripts/\(script)", [products], environment: ["PATH": path],
-            in: try Self.folder.get(), seconds: 120)
+            in: try Self.folder.get())
     }
 
     @Test func thePublicSymbolsMatchTheList() throws {

@@ -35,7 +35,7 @@ import Testing
         let connection = try RawConnection(port: proxy.port)
         let site = "http://unlisted.test.localhost:\(port)"
         // The process is looked up concurrently with the first request, which may finish first.
-        let named = try poll(seconds: 180) { () -> Bool? in
+        let named = try poll { () -> Bool? in
             try connection.send("GET \(site)/who HTTP/1.1\r\nHost: unlisted.test.localhost:\(port)\r\n\r\n")
             #expect(connection.receive { $0.hasSuffix("open http\n") }.hasPrefix("HTTP/1.1 200 "))
             return try proxy.logged(site: site).last?.pid == UInt64(getpid()) ? true : nil
@@ -96,9 +96,9 @@ import Testing
         #expect(try sendRequests(600, through: proxy) == [200: 600])
         #expect(proxy.process.errorOutput.contains("cannot write the access log \"\(log)\": No space left on device"))
         try FileManager.default.removeItem(atPath: "\(disk.path)/filler")
-        let lost = try #require(try poll(seconds: 180) { try lines(log).compactMap(\.lost).first })
+        let lost = try #require(try poll { try lines(log).compactMap(\.lost).first })
         #expect(try sendRequests(10, through: proxy) == [200: 10])
-        let isComplete: Bool? = try poll(seconds: 180) {
+        let isComplete: Bool? = try poll {
             try lines(log).compactMap(\.id).count + lost == 610 ? true : nil
         }
         #expect(isComplete == true, "\(lost) lines are noted as lost")
@@ -120,7 +120,7 @@ import Testing
         let refused = try proxy.get("http://unlisted.test.localhost:\(try Origins.shared.nginx.httpPort)/who")
         #expect(refused.status == 503 && refused.text.contains("the access log cannot be written"), "\(refused.said)")
         #expect(truncate(log, 0) == 0)
-        let isServed: Bool? = try poll(seconds: 180) { try sendRequests(1, through: proxy) == [200: 1] ? true : nil }
+        let isServed: Bool? = try poll { try sendRequests(1, through: proxy) == [200: 1] ? true : nil }
         #expect(isServed == true)
         #expect(try lines(log).allSatisfy { $0.lost == nil })
     }

@@ -76,7 +76,7 @@ import Testing
             lines().first?.hasSuffix("refused a connection from user 65534: this proxy serves only user \(getuid())")
                 == true)
         proxy.process.send(SIGTERM)
-        _ = proxy.process.waitForExit(seconds: 20)
+        _ = proxy.process.waitForExit()
         #expect(lines().count == 2)
         #expect(lines().last?.hasSuffix("refused 199 connections from user 65534 since the last report") == true)
     }
@@ -90,7 +90,7 @@ import Testing
             in: user.folder)
         #expect(limited.status == 0, "\(limited.said)")
         var connections = try (0..<100).map { _ in try RawConnection(port: proxy.port) }
-        let isReported: Bool? = poll(seconds: 180) {
+        let isReported: Bool? = poll {
             proxy.process.errorOutput.contains("out of file descriptors") ? true : nil
         }
         #expect(isReported == true, "\(proxy.process.errorOutput)")
@@ -98,7 +98,7 @@ import Testing
         let reports = proxy.process.errorOutput.split(separator: "\n").filter { $0.contains("descriptors") }
         #expect(reports.count <= 2, "\(proxy.process.errorOutput)")
         connections.removeAll()
-        let isServed: Bool? = try poll(seconds: 20) { try proxy.get(openURL()).status == 200 ? true : nil }
+        let isServed: Bool? = try poll { try proxy.get(openURL()).status == 200 ? true : nil }
         #expect(isServed == true)
     }
 
@@ -159,14 +159,14 @@ import Testing
         ["--listen", "127.0.0.1:99999"], ["--listen", "nonsense"], ["--no-such-flag"],
     ])
     func nonLoopbackAddressIsAUsageError(_ flags: [String]) throws {
-        let done = try Countersign().run(["serve"] + flags, seconds: 15)
+        let done = try Countersign().run(["serve"] + flags)
         #expect(done.status == 64 && done.output.isEmpty && !done.error.isEmpty, "\(done.said)")
     }
 
     @Test func addressInUseFailsWithAMessage() throws {
         let user = try Countersign()
         let proxy = try user.serve()
-        let done = try Countersign().run("serve", "--listen", "127.0.0.1:\(proxy.port)", seconds: 15)
+        let done = try Countersign().run("serve", "--listen", "127.0.0.1:\(proxy.port)")
         #expect(done.status == 1, "\(done.said)")
         #expect(
             done.error.contains("\ncountersign: error: cannot listen on 127.0.0.1:\(proxy.port)"),
@@ -183,12 +183,12 @@ import Testing
         let download = try ChildProcess(
             Tool.path("curl"), ["-q", "-sS", "-x", proxy.url, "--limit-rate", "3M", "-o", copy, url],
             capture: user.folder.file("slow"))
-        _ = poll(seconds: 180) { TextFile.bytes(copy).isEmpty ? nil : true }
+        _ = poll { TextFile.bytes(copy).isEmpty ? nil : true }
         proxy.process.send(signal)
-        let refused = poll(seconds: 180) { Loopback.answers(port: proxy.port) ? nil : true }
+        let refused = poll { Loopback.answers(port: proxy.port) ? nil : true }
         #expect(refused == true)
-        #expect(download.waitForExit(seconds: 20) == 0, "\(download.errorOutput)")
+        #expect(download.waitForExit() == 0, "\(download.errorOutput)")
         #expect(TextFile.bytes(copy).count == 6_000_000)
-        #expect(proxy.process.waitForExit(seconds: 60) == 0, "\(proxy.process.errorOutput)")
+        #expect(proxy.process.waitForExit() == 0, "\(proxy.process.errorOutput)")
     }
 }

@@ -67,7 +67,7 @@ final class BadOriginSetting: Sendable {
         func now() throws -> [LoggedRequest] {
             try origins.logged(origin.name, query: query) + origins.logged(origin.name, query: "")
         }
-        return try poll(seconds: 20) { () -> [LoggedRequest]? in
+        return try poll { () -> [LoggedRequest]? in
             let logged = try now()
             return logged.count >= count ? logged : nil
         } ?? now()

@@ -107,7 +107,7 @@ import Testing
         // Another token is another credential.
         try bench.origin.change(["tokens": [Self.other: "valid"]])
         try bench.user.enroll(token: Self.other)
-        let seen = try poll(seconds: 20) {
+        let seen = try poll {
             let seen = try bench.get()
             return seen.status == 200 ? seen : nil
         }

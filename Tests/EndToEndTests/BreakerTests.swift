@@ -18,7 +18,7 @@ import Testing
             [
                 "-q", "-sS", "-Z", "--parallel-max", "20", "-x", proxy.url, "--cacert", proxy.anchor, "-o", "/dev/null",
                 "-w", "%{http_code}\n", "\(url)/echo?[1-1000]",
-            ], in: user.folder, seconds: 120)
+            ], in: user.folder)
         #expect(many.status == 0)
         #expect(many.output.split(separator: "\n").filter { $0 == "401" }.count == 1000, "\(many.said.suffix(2000))")
         let logins = origin.log.requests.filter { $0.auth == "basic" || $0.auth == "authenticate" }
@@ -32,7 +32,7 @@ import Testing
         let held = try proxy.get("\(url)/echo")
         #expect(held.proxyStatus.hasPrefix("countersign; details=\"not answered: "), "\(held.said)")
         try user.enroll()
-        let answered = try poll(seconds: 180) { try proxy.get("\(url)/echo?repaired").status == 200 ? true : nil }
+        let answered = try poll { try proxy.get("\(url)/echo?repaired").status == 200 ? true : nil }
         #expect(answered == true)
         let refused = origin.log.requests.filter { $0.auth != nil && $0.auth != "negotiate" && $0.status == 401 }
         #expect(refused.count == 1)
@@ -160,7 +160,7 @@ import Testing
         #expect(try proxy.get("\(urls[1])/echo").status == 401)
         #expect(origins.map { $0.log.requests.filter { $0.auth == "basic" }.count } == [1, 1])
         try user.enroll()
-        let answered = try poll(seconds: 180) { try proxy.get("\(urls[0])/echo?new").status == 200 ? true : nil }
+        let answered = try poll { try proxy.get("\(urls[0])/echo?new").status == 200 ? true : nil }
         #expect(answered == true)
         #expect(try user.run(["exec"] + Self.fetch("\(urls[1])/echo")).output == "200")
     }
@@ -189,7 +189,7 @@ import Testing
         #expect(try user.succeed("credential", "retry", "enrollment") == permitted)
         #expect(try user.run("credential", "retry", "printer").status == 1)
         let sent = { origin.log.requests.filter { $0.auth == "basic" }.count }
-        let isTried = try poll(seconds: 180) { try proxy.get("\(site)/echo").status == 401 && sent() == 2 ? true : nil }
+        let isTried = try poll { try proxy.get("\(site)/echo").status == 401 && sent() == 2 ? true : nil }
         #expect(isTried == true)
         for _ in 1...3 { #expect(try proxy.get("\(site)/echo").status == 401) }
         #expect(sent() == 2)
@@ -203,7 +203,7 @@ import Testing
         #expect(try user.succeed("credential", "list", "--no-header") == "enrollment  password  jdoe  no\n")
         #expect(!(try user.succeed("vault", "status")).contains("blocked"))
         #expect(try user.run("credential", "retry").status == 1)
-        let answered = try poll(seconds: 180) { try proxy.get("\(site)/echo").status == 200 ? true : nil }
+        let answered = try poll { try proxy.get("\(site)/echo").status == 200 ? true : nil }
         #expect(answered == true)
     }
 }

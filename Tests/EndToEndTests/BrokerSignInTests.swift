@@ -73,7 +73,7 @@ import Testing
         #expect(status.output.contains("jdoe@corp.example"), "\(status.said)")
         let out = try bench.user.run("unenroll", "work")
         #expect(out.status == 0 && out.output == "signed out: \"work\" removed\n" && out.error == "", "\(out.said)")
-        #expect(try poll(seconds: 30) { try proxy.get("\(bench.origin.url)/a").status != 200 ? true : nil } == true)
+        #expect(try poll { try proxy.get("\(bench.origin.url)/a").status != 200 ? true : nil } == true)
     }
 
     @Test func oneOfSeveralAccountsIsChosen() throws {
@@ -183,14 +183,14 @@ import Testing
             "getAccounts": Self.accounts("jdoe@corp.example"), "acquireTokenSilently": ["never": true],
         ])
         let proxy = try bench.user.serve(environment: bench.environment)
-        let isAsking = try poll(seconds: 180) { () -> Bool? in
+        let isAsking = try poll { () -> Bool? in
             if bench.called.count == 2 { _ = try proxy.get("\(bench.origin.url)/a", flags: ["--max-time", "1"]) }
             return bench.called.suffix(2) == ["getAccounts", "acquireTokenSilently"] && bench.called.count > 2
                 ? true : nil
         }
         #expect(isAsking == true, "\(bench.called)")
         proxy.process.send(SIGTERM)
-        #expect(proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(proxy.process.waitForExit() == 0)
         #expect(!proxy.process.errorOutput.contains("cannot be renewed"), "\(proxy.process.errorOutput)")
     }
 

@@ -76,7 +76,7 @@ final class Firefox: Sendable {
         let done = try Command.run(
             Tool.python(),
             [Tool.client("browse_firefox.py"), home, profile, proxy] + urls.map { "\($0.name)=\($0.url)" },
-            in: folder, seconds: 180)
+            in: folder)
         guard done.status == 0 else { throw HarnessError("browse_firefox.py: \(done.said)") }
         let pages = try done.output.split(separator: "\n").map { line in
             try JSONDecoder().decode(Page.self, from: Data(line.utf8))

@@ -82,7 +82,7 @@ private final class Person {
     func enroll(_ user: Countersign, _ profile: String, _ agent: String) throws -> CommandResult {
         try user.run(
             "enroll", profile, "--yes", "--user-agent", agent,
-            environment: ["BROWSER": browser, "PATH": "\(folder.file("bin")):/usr/bin:/bin"], seconds: 180)
+            environment: ["BROWSER": browser, "PATH": "\(folder.file("bin")):/usr/bin:/bin"])
     }
 
     var said: String { folder.text("log") }
@@ -91,7 +91,7 @@ private final class Person {
     /// if COUNTERSIGN_SCREENSHOTS names a folder.
     func expectLastPage() throws {
         // The command does not wait for the picture.
-        let written = poll(seconds: 180) { TextFile.bytes(folder.file("last.json")).isEmpty ? nil : true }
+        let written = poll { TextFile.bytes(folder.file("last.json")).isEmpty ? nil : true }
         try #require(written == true, "\(said)")
         let page = try JSONDecoder().decode([String: String].self, from: Data(folder.text("last.json").utf8))
         #expect(page["text"] == "The sign-in is complete. You can close this window.")

@@ -20,7 +20,7 @@ import Testing
             #expect(seen.status == 401, "\(seen.said)")
             #expect(seen.values("WWW-Authenticate").count == 1, "\(seen.said)")
         }
-        let logged = poll(seconds: 180) {
+        let logged = poll {
             let logged = setting.origins.logged(query: query)
             return logged.last?.status == seen.status ? logged : nil
         }

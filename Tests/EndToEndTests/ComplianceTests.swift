@@ -32,7 +32,7 @@ import Testing
                 program: "browser",
                 "#!/bin/sh\necho \"$1\" >> \(user.folder.file("opened"))\n"
                     + "exec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser], seconds: 120)
+            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser])
             guard done.status == 0 else { throw HarnessError("enroll: \(done.said)") }
             try provider.change(["token": ["t2", "t3"], "policy": service.policy])
             let vault = try SealedVault(home: user.home).open { throw HarnessError("the vault has a passphrase") }
@@ -53,7 +53,7 @@ import Testing
         func get(_ flags: String...) throws -> HTTPClient.Response { try proxy.get(origin.url + "/a/x", flags: flags) }
 
         func refused() throws -> HTTPClient.Response? {
-            try poll(seconds: 180) {
+            try poll {
                 let seen = try get()
                 return seen.status == 401 && seen.proxyStatus.contains("does not comply") ? seen : nil
             }
@@ -62,7 +62,7 @@ import Testing
         var opened: [String] { TextFile.lines(user.folder.file("opened")) }
 
         func run(_ words: String...) throws -> CommandResult {
-            try user.run(words, environment: ["BROWSER": browser], seconds: 120)
+            try user.run(words, environment: ["BROWSER": browser])
         }
     }
 
@@ -100,7 +100,7 @@ import Testing
 
         let done = try bench.run("compliance", "remediate", "work")
         #expect(done.status == 0 && bench.opened.count == 2, "\(done.said)")
-        let answered = try poll(seconds: 180) { () throws -> HTTPClient.Response? in
+        let answered = try poll { () throws -> HTTPClient.Response? in
             let seen = try bench.get()
             return seen.status == 200 ? seen : nil
         }
@@ -117,7 +117,7 @@ import Testing
             let done = try bench.run("compliance", "remediate", "work")
             #expect(done.status == 0 && done.said.contains(" starts again\n"), "\(done.said)")
         }
-        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0, "\(bench.proxy.process.errorOutput)")
+        #expect(bench.proxy.process.waitForExit() == 0, "\(bench.proxy.process.errorOutput)")
         let successors = RestartTests.successors(bench.proxy.process)
         defer { for process in successors { kill(process, SIGTERM) } }
         #expect(successors.count == 1, "\(bench.proxy.process.errorOutput)")
@@ -127,7 +127,7 @@ import Testing
     /// No request and no renewal would ask about it.
     @Test func aWithheldTokenThatDoesNotExpireIsUsedAgainWhenTheDeviceComplies() throws {
         let bench = try Bench(["script": "compliant"], isWithheld: true)
-        let answered = try poll(seconds: 180) { () throws -> Bool? in
+        let answered = try poll { () throws -> Bool? in
             try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2" ? true : nil
         }
         #expect(answered == true, "\(bench.proxy.process.errorOutput)")
@@ -138,7 +138,7 @@ import Testing
     /// The renewal asks the service silently, and goes on if that helps.
     @Test func aPolicyThatCanBeAppliedSilentlyIsAppliedByTheRenewal() throws {
         let bench = try Bench(["script": "compliant"])
-        let answered = try poll(seconds: 180) { () throws -> Bool? in
+        let answered = try poll { () throws -> Bool? in
             try bench.get().status == 200 && bench.origin.log.requests.last?.authorization == "Bearer t2" ? true : nil
         }
         #expect(answered == true, "\(bench.origin.log.requests.map(\.authorization))")

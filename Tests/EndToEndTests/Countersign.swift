@@ -39,7 +39,7 @@ final class Countersign: Sendable {
 
     /// Runs a command with `--home` inserted, before a `--` if there is one.
     func run(
-        _ arguments: String..., input: String? = nil, environment: [String: String] = [:], seconds: Double = 60
+        _ arguments: String..., input: String? = nil, environment: [String: String] = [:], seconds: Double = patience
     ) throws -> CommandResult {
         try run(arguments, input: input, environment: environment, seconds: seconds)
     }
@@ -50,7 +50,7 @@ final class Countersign: Sendable {
     }
 
     func run(
-        _ arguments: [String], input: String? = nil, environment: [String: String] = [:], seconds: Double = 60
+        _ arguments: [String], input: String? = nil, environment: [String: String] = [:], seconds: Double = patience
     ) throws -> CommandResult {
         let place = arguments.firstIndex(of: "--") ?? arguments.endIndex
         var all = arguments
@@ -164,7 +164,7 @@ final class RunningProxy: Sendable {
 
     /// The access log's lines for a site; waits until there are `count`.
     func logged(site: String, atLeast count: Int = 1) throws -> [LogEntry] {
-        try poll(seconds: 20) {
+        try poll {
             let entries = try TextFile.lines(accessLog)
                 .map { try JSONDecoder().decode(LogEntry.self, from: Data($0.utf8)) }.filter { $0.site == site }
             return entries.count >= count ? entries : nil

@@ -55,7 +55,7 @@ import Testing
         let proxy = try user.serve()
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.succeed("credential", "remove", "enrollment")
-        let refused = try poll(seconds: 180) {
+        let refused = try poll {
             let seen = try proxy.get("\(url)/echo")
             return seen.status == 401 ? seen : nil
         }

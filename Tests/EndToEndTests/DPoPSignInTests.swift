@@ -34,7 +34,7 @@ import Testing
                 "profile.json", try provider.profile(["name": "work", "sites": [origin.url], "dpop": true]))
             let browser = try user.folder.write(
                 program: "browser", "#!/bin/sh\nexec curl -sSL --noproxy '*' -o /dev/null \"$1\"\n")
-            return try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser], seconds: 120)
+            return try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser])
         }
 
         func get(_ path: String = "/a/x?q=1") throws -> HTTPClient.Response { try proxy.get(origin.url + path) }

@@ -44,7 +44,7 @@ import Testing
         let done = try setting.user.run(
             ["exec", "--"] + program.command(url), environment: ["GO111MODULE": "off"])
         #expect(done.status == 0 && done.output == "apache basic/index\n", "\(done.said)")
-        let answered = poll(seconds: 180) {
+        let answered = poll {
             setting.origins.logged(query: "program-\(program)").first { $0.status == 200 }
         }
         #expect(answered?.user == Countersign.user)

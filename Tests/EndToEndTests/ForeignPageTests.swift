@@ -88,7 +88,7 @@ import Testing
         let expected = [200] + Self.causes.flatMap { [$0.isAnswered ? 200 : kind.refused, 200] }
         #expect(statuses == expected, "\(done.said)")
         for (index, cause) in Self.causes.enumerated() {
-            let seen = poll(seconds: 180) { () -> [LoggedRequest]? in
+            let seen = poll { () -> [LoggedRequest]? in
                 let seen = setting.origins.logged(query: "\(tag)-\(index)")
                 return seen.isEmpty ? nil : seen
             }

@@ -32,7 +32,7 @@ import Testing
         }
 
         func enroll(_ flags: String...) throws -> CommandResult {
-            try user.run(["enroll", profile, "--yes"] + flags, environment: ["BROWSER": browser], seconds: 180)
+            try user.run(["enroll", profile, "--yes"] + flags, environment: ["BROWSER": browser])
         }
 
         /// The access tokens that the site has received.
@@ -68,7 +68,7 @@ import Testing
             try Countersign.executable,
             ["enroll", bench.profile, "--yes", "--events", "--user-agent", "device", "--home", bench.user.home],
             environment: bench.user.environment, capture: bench.user.folder.file("enroll"))
-        let shown: [String: String]? = poll(seconds: 240) {
+        let shown: [String: String]? = poll {
             let lines = child.output.split(separator: "\n").compactMap { line in
                 try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
             }
@@ -81,7 +81,7 @@ import Testing
                 "user_code": code, "username": NanoProvider.user, "password": NanoProvider.password,
                 "action": "authorize",
             ])
-        #expect(child.waitForExit(seconds: 60) == 0, "\(child.errorOutput)\(bench.foreign.said)")
+        #expect(child.waitForExit() == 0, "\(child.errorOutput)\(bench.foreign.said)")
         #expect(child.output.contains("\"event\":\"stored\""), "\(child.output)")
     }
 
@@ -107,7 +107,7 @@ import Testing
 
             """)
         let signedIn = try user.run(
-            "enroll", profile, "--yes", environment: ["BROWSER": browser], seconds: 180)
+            "enroll", profile, "--yes", environment: ["BROWSER": browser])
         #expect(
             signedIn.status == 0 && signedIn.output.contains("signed in"),
             "\(signedIn.said)\(TextFile.text(seen))\(provider.said)")

@@ -129,7 +129,7 @@ import Testing
             case .kerberos: (repositories.kerberos.log, "jdoe@CORP.TEST")
             default: (repositories.origins.apache.log, "jdoe")
             }
-        let pushed = poll(seconds: 180) {
+        let pushed = poll {
             log.requests.contains {
                 $0.method == "POST" && $0.path?.hasSuffix("/git-receive-pack") == true && $0.status == 200
                     && ($0.received ?? 0) > 3_000_000 && $0.user == user

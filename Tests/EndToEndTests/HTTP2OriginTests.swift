@@ -187,7 +187,7 @@ import Testing
             [
                 "-q", "-sS", "-Z", "--parallel-max", "20", "-x", site.proxy.url, "--cacert", site.proxy.anchor, "-o",
                 "/dev/null", "-w", "%{http_code}\n", "\(site.origin.url)/fault/slow/20/size/100?[1-60]",
-            ], in: site.user.folder, seconds: 180)
+            ], in: site.user.folder)
         #expect(done.output == String(repeating: "200\n", count: 60), "\(done.said)")
     }
 

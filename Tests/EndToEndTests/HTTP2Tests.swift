@@ -81,7 +81,7 @@ import Testing
             "--max-time", "120", "-o", "/dev/null", "-w", "%{http_code} %{http_version} %{num_connects}\\n",
             "\(site.url)/echo?[1-200]",
         ]
-        let done = try Command.run(curl, arguments, in: TemporaryFolder(), seconds: 180)
+        let done = try Command.run(curl, arguments, in: TemporaryFolder())
         let lines = done.output.split(separator: "\n")
         #expect(lines.count == 200 && lines.allSatisfy { $0.hasPrefix("200 2 ") }, "\(done.said)")
         let connects = lines.compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }.reduce(0, +)

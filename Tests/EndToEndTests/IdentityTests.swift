@@ -46,7 +46,7 @@ import Testing
         let proxy = try user.serve()
         #expect(try proxy.get("\(url)/who").text == "SUCCESS CN=laptop,O=Test\n")
         try user.succeed("certificate", "remove", "laptop")
-        #expect(try poll(seconds: 180) { try proxy.get("\(url)/who").text == "NONE \n" ? true : nil } == true)
+        #expect(try poll { try proxy.get("\(url)/who").text == "NONE \n" ? true : nil } == true)
     }
 
     @Test func postHandshakeRequestWithoutAnIdentityIsRefusedByTheOrigin() throws {

@@ -68,7 +68,7 @@ import Testing
         let all = try Command.run(
             try Tool.path("curl"),
             ["-q", "-sS", "-Z", "-x", first.url, "--cacert", first.anchor, "-w", "%{http_code} "] + urls,
-            in: user.folder, seconds: 120)
+            in: user.folder)
         #expect(all.output == String(repeating: "401 ", count: 20), "\(all.said)")
         for proxy in [first, second] {
             let seen = try proxy.get(origin.url)
@@ -85,7 +85,7 @@ import Testing
 
         // Another password is another attempt.
         try enroll(user, password: KerberosRealm.password)
-        let seen = try poll(seconds: 20) {
+        let seen = try poll {
             let seen = try second.get(origin.url)
             return seen.status == 200 ? seen : nil
         }
@@ -107,7 +107,7 @@ import Testing
         try realm.limitTickets(toSeconds: 8)
         let origin = try BindingKerberosOrigin(realm)
         let proxy = try serve(try user(at: origin.url))
-        let isRenewed = try poll(seconds: 30) {
+        let isRenewed = try poll {
             let seen = try proxy.get(origin.url)
             #expect(seen.status == 200, "\(seen.said)\(seen.proxyStatus)")
             return realm.logOns("ISSUE").count >= 3 ? true : nil

@@ -151,7 +151,7 @@ import Testing
                 "-q", "-sS", "-Z", "--parallel-max", "100", "-x", proxy.url, "--cacert", proxy.anchor, "-w",
                 "%{http_code} ",
             ]
-                + urls, in: user.folder, seconds: 120)
+                + urls, in: user.folder)
         #expect(done.output == String(repeating: "200 ", count: 100), "\(done.said)")
         #expect(realm.requests(for: Self.service).count == 1)
     }
@@ -369,7 +369,7 @@ import Testing
         let began = ContinuousClock.now
         #expect(try proxy.get(plainURL + "/").status != 401)
         #expect(ContinuousClock.now - began < .seconds(10))
-        let seen = poll(seconds: 180) {
+        let seen = poll {
             let text = user.folder.text("waiting.out")
             return text.contains("\r\n\r\n") ? text : nil
         }

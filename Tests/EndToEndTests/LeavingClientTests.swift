@@ -34,7 +34,7 @@ import Testing
             capture: user.folder.file("client-\(number)"))
         _ = try server.line(after: "asked \(number)")
         client.send(SIGKILL)
-        try #require(client.waitForExit(seconds: 20) != nil)
+        try #require(client.waitForExit() != nil)
     }
 
     private func release() throws {
@@ -46,7 +46,7 @@ import Testing
     /// Waits until `credential list` shows `wanted`.
     private func expectListed(_ wanted: String) throws {
         var listed = ""
-        let isListed = try poll(seconds: 20) { () -> Bool? in
+        let isListed = try poll { () -> Bool? in
             listed = try user.succeed("credential", "list")
             return listed.contains(wanted) ? true : nil
         }

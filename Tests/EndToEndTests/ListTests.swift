@@ -15,7 +15,7 @@ import Testing
     func serveDoesNotStartWithAnInvalidLine(_ text: String, _ expected: String) throws {
         let user = try Countersign()
         try user.writeSites(text)
-        let done = try user.run("serve", "--listen", "127.0.0.1:0", seconds: 15)
+        let done = try user.run("serve", "--listen", "127.0.0.1:0")
         #expect(done.status == 1 && done.output.isEmpty, "\(done.said)")
         #expect(
             done.error.hasPrefix("countersign: error: ") && done.error.contains("AllowedSites/\(expected)"),
@@ -36,9 +36,9 @@ import Testing
         }
         #expect(try status() == 401)
         try user.succeed("sites", "add", url)
-        #expect(try poll(seconds: 180) { try status() == 200 ? true : nil } == true)
+        #expect(try poll { try status() == 200 ? true : nil } == true)
         try user.succeed("sites", "remove", url)
-        #expect(try poll(seconds: 180) { try status() == 401 ? true : nil } == true)
+        #expect(try poll { try status() == 401 ? true : nil } == true)
     }
 
     @Test func reloadOfAnInvalidListKeepsTheOldOne() throws {
@@ -51,14 +51,14 @@ import Testing
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("\(url) awnser=basic\n")
         proxy.process.send(SIGHUP)
-        let isLogged = poll(seconds: 180) {
+        let isLogged = poll {
             proxy.process.errorOutput.contains("unknown option \"awnser\"") ? true : nil
         }
         #expect(isLogged == true, "\(proxy.process.errorOutput)")
         #expect(try proxy.get("\(url)/echo").status == 200)
         try user.writeSites("https://else.test.localhost\n")
         proxy.process.send(SIGHUP)
-        let gone = try poll(seconds: 180) { try proxy.get("\(url)/echo").status == 200 ? nil : true }
+        let gone = try poll { try proxy.get("\(url)/echo").status == 200 ? nil : true }
         #expect(gone == true)
     }
 

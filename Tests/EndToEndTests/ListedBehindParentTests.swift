@@ -46,7 +46,7 @@ import Testing
         // Squid logs a tunnel when it ends.
         proxy.process.stop()
         let tunnels =
-            poll(seconds: 20) { () -> [String]? in
+            poll { () -> [String]? in
                 let tunnels = squid.logged("CONNECT")
                 return tunnels.contains { $0.hasPrefix("200 ") } ? tunnels : nil
             } ?? []

@@ -44,10 +44,10 @@ import Testing
                 try Countersign.executable,
                 ["exec", "--home", test.user.home] + Lockout.command(test.url() + Self.hanging)[1...],
                 environment: ["HOME": test.user.folder.path], capture: test.user.folder.file("killed-\(number)"))
-            let hasSent = poll(seconds: 180) { test.sent(Self.hanging) == number ? true : nil }
+            let hasSent = poll { test.sent(Self.hanging) == number ? true : nil }
             try #require(hasSent == true)
             command.send(SIGKILL)
-            try #require(command.waitForExit(seconds: 20) != nil)
+            try #require(command.waitForExit() != nil)
         }
         #expect(try test.fetch(Self.hanging, seconds: 10) == "401")
         #expect(test.sent(Self.hanging) == 2)
@@ -73,7 +73,7 @@ import Testing
             [
                 "-q", "-sS", "-Z", "--http1.1", "--parallel-immediate", "--parallel-max", "8", "-m", "8", "-x",
                 proxy.url, "--cacert", proxy.anchor, "-o", "/dev/null", "\(test.url())\(Self.hanging)?[1-8]",
-            ], in: test.user.folder, seconds: 120)
+            ], in: test.user.folder)
         #expect(many.status != 0)
         #expect(test.sent(Self.hanging) > 0)
         #expect(try proxy.get("\(test.url())/echo?next").status == 200)
@@ -136,7 +136,7 @@ private struct Lockout {
 
     /// Runs `exec -- curl`. Returns the status, or `000` if there is no response.
     func fetch(_ path: String, _ number: Int = 0, seconds: Int = 60) throws -> String {
-        try user.run(Self.command(url(number) + path, seconds), seconds: 120).output
+        try user.run(Self.command(url(number) + path, seconds)).output
     }
 
     static func command(_ url: String, _ seconds: Int = 60) -> [String] {

@@ -23,7 +23,7 @@ import Testing
         // A policy that was replaced a moment ago is let go within a second. Of a private key, OpenSSL has two copies
         // beside the vault's.
         let limit = scheme == .certificate ? 3 : 2
-        let open = try poll(seconds: 180) {
+        let open = try poll {
             let found = try search(proxy, marks)
             return (1...limit).contains(found.count) ? found : nil
         }
@@ -33,7 +33,7 @@ import Testing
 
         #expect(try user.succeed("vault", "lock") == "vault locked\n")
         // An idle connection notices within a second.
-        let isClean = try poll(seconds: 180) { try search(proxy, marks).isEmpty ? true : nil }
+        let isClean = try poll { try search(proxy, marks).isEmpty ? true : nil }
         let left = try search(proxy, marks)
         #expect(isClean == true, "\(left)")
         #expect(left == [])
@@ -58,7 +58,7 @@ import Testing
             ("passphrase", Array(passphrase.utf8)), ("password", Array(password.utf8)), ("key", scalar),
             ("reversed-key", scalar.reversed()),
         ]
-        let open = try poll(seconds: 180) {
+        let open = try poll {
             let found = try search(proxy, marks)
             return found.allSatisfy { $0.place == "locked" && $0.name != "passphrase" } ? found : nil
         }
@@ -67,7 +67,7 @@ import Testing
         #expect(Set(found.map(\.name)).isSuperset(of: ["password"]), "\(found)")
 
         try user.succeed("vault", "lock")
-        let isClean = try poll(seconds: 180) { try search(proxy, marks).isEmpty ? true : nil }
+        let isClean = try poll { try search(proxy, marks).isEmpty ? true : nil }
         let left = try search(proxy, marks)
         #expect(isClean == true, "\(left)")
     }
@@ -80,7 +80,7 @@ import Testing
         for _ in 0..<5 { #expect(try bench.who() == "jdoe") }
         #expect(try search(bench.proxy, marks).contains { $0.place == "locked" })
         try bench.user.succeed("vault", "lock")
-        let isClean = try poll(seconds: 180) { try search(bench.proxy, marks).isEmpty ? true : nil }
+        let isClean = try poll { try search(bench.proxy, marks).isEmpty ? true : nil }
         let left = try search(bench.proxy, marks)
         #expect(isClean == true, "\(left)")
     }

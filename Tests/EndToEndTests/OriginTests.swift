@@ -35,7 +35,7 @@ import Testing
             "\(url)/certificate/index", "--cert", pki.certificate("laptop"), "--key", pki.key("laptop"))
         #expect(answered.status == 200 && answered.values("X-Client-Certificate") == ["laptop"], "\(answered.said)")
         #expect(
-            poll(seconds: 180) {
+            poll {
                 let logged = apache.log.requests(path: "/certificate/index")
                 return logged.contains { $0.client == "laptop" && $0.port == port } ? true : nil
             } == true)

@@ -64,7 +64,7 @@ import Testing
         let both = try bench.user.folder.write(
             "rsa-both.pem", bench.user.folder.text("rsa.pem") + bench.user.folder.text("rsa.crt"))
         try bench.user.succeed("certificate", "import", both, "--name", "rsa")
-        let seen = try poll(seconds: 30) { () -> HTTPClient.Response? in
+        let seen = try poll { () -> HTTPClient.Response? in
             let seen = try bench.get()
             return seen.text.hasPrefix("RS256") ? seen : nil
         }

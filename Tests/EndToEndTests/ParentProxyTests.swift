@@ -510,7 +510,7 @@ import Testing
         let tinyproxy = try ChildProcess(
             try Tool.path("tinyproxy"), ["-d", "-c", conf], capture: user.folder.file("tinyproxy"))
         defer { tinyproxy.stop() }
-        #expect(poll(seconds: 30) { Loopback.answers(port: port) ? true : nil } == true)
+        #expect(poll { Loopback.answers(port: port) ? true : nil } == true)
         let proxy = try serve("--parent", "http://127.0.0.1:\(port)")
         #expect(try proxy.get("\(plain)/x?y").text == "/x?y [None, None]")
         // tinyproxy knows no name below localhost, and says so.

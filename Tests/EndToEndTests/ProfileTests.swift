@@ -39,7 +39,7 @@ import Testing
         let url = "https://profile.test.localhost:\(port)"
         try user.allow("\(url) identity=vpn answer=certificate")
         let proxy = try user.serve()
-        try #require(poll(seconds: 180) { Loopback.answers(port: port) ? true : nil } == true, "\(server.errorOutput)")
+        try #require(poll { Loopback.answers(port: port) ? true : nil } == true, "\(server.errorOutput)")
         #expect(try proxy.get(url).status != 200)
 
         let before = try state(of: user)
@@ -58,7 +58,7 @@ import Testing
         try #require(done.status == 0, "\(done.said)")
         #expect(done.error.contains("signed by CN=MDM"), "\(done.error)")
         #expect(est.requests("simpleenroll").map(\.client) == ["CN=device"])
-        let text = poll(seconds: 180) { () -> String? in
+        let text = poll { () -> String? in
             guard let seen = try? proxy.get(url), seen.status == 200 else { return nil }
             return seen.text
         }
@@ -67,7 +67,7 @@ import Testing
             "\(text ?? proxy.process.errorOutput)")
 
         try user.succeed("profile", "remove", "example.corp")
-        let isRefused = poll(seconds: 180) { () -> Bool? in (try? proxy.get(url).status) != 200 ? true : nil }
+        let isRefused = poll { () -> Bool? in (try? proxy.get(url).status) != 200 ? true : nil }
         #expect(isRefused == true)
         #expect(try state(of: user) == before)
     }

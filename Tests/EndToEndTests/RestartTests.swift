@@ -51,7 +51,7 @@ import Testing
     /// Restarts the process that has the sockets, and returns the next one.
     private static func restart(_ proxy: RunningProxy, _ count: Int) throws -> Int32 {
         kill(successors(proxy.process).last ?? proxy.process.pid, SIGUSR2)
-        let all = poll(seconds: 180) { successors(proxy.process).count >= count ? successors(proxy.process) : nil }
+        let all = poll { successors(proxy.process).count >= count ? successors(proxy.process) : nil }
         return try #require(all?.last, "\(proxy.process.errorOutput)")
     }
 
@@ -77,17 +77,17 @@ import Testing
         var answered = 0
         func count() -> Int { clients.reduce(0) { $0 + TextFile.lines($1.outputPath).count } }
         for number in 1...3 {
-            _ = poll(seconds: 180) { count() >= answered + 30 ? true : nil }
+            _ = poll { count() >= answered + 30 ? true : nil }
             _ = try Self.restart(proxy, number)
             answered = count()
         }
-        _ = poll(seconds: 180) { count() >= answered + 30 ? true : nil }
+        _ = poll { count() >= answered + 30 ? true : nil }
         try folder.write("stop", "")
-        for client in clients { _ = client.waitForExit(seconds: 60) }
+        for client in clients { _ = client.waitForExit() }
         let lines = clients.flatMap { TextFile.lines($0.outputPath) }
         #expect(lines.count >= 120 && lines.allSatisfy { $0.hasPrefix("200 ") }, "\(Set(lines))")
-        #expect(poll(seconds: 180) { Self.isGone(Self.successors(proxy.process)[0]) ? true : nil } == true)
-        #expect(proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(poll { Self.isGone(Self.successors(proxy.process)[0]) ? true : nil } == true)
+        #expect(proxy.process.waitForExit() == 0)
         // The commands reach the process that is there now.
         let locked = try user.run("vault", "lock")
         #expect(locked.status == 0, "\(locked.said)")
@@ -103,12 +103,12 @@ import Testing
         let client = try ChildProcess(
             Tool.path("curl"), ["-q", "-sSN", "-x", proxy.url, url + "slow"],
             capture: user.folder.file("client"))
-        _ = poll(seconds: 180) { client.output.isEmpty ? nil : true }
+        _ = poll { client.output.isEmpty ? nil : true }
         _ = try Self.restart(proxy, 1)
         #expect(client.exitStatus == nil, "it is still in flight")
         try user.folder.write("gate", "")
-        #expect(client.waitForExit(seconds: 60) == 0 && client.output == "abcdef", "\(client.errorOutput)")
-        #expect(proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(client.waitForExit() == 0 && client.output == "abcdef", "\(client.errorOutput)")
+        #expect(proxy.process.waitForExit() == 0)
         #expect(try proxy.get(url).text == "abcdef")
     }
 
@@ -120,7 +120,7 @@ import Testing
         let before = try proxy.get(url).status
         try user.writeSites("https://[\n")
         kill(proxy.process.pid, SIGUSR2)
-        let said = poll(seconds: 180) {
+        let said = poll {
             proxy.process.errorOutput.contains("the restart has failed, and this process goes on") ? true : nil
         }
         #expect(said == true, "\(proxy.process.errorOutput)")
@@ -147,14 +147,14 @@ import Testing
         let port = try server.line(after: "countersign: listening on 127.0.0.1:")
         server.send(SIGUSR2)
         // The hint is written after the warning.
-        let said = poll(seconds: 180) { server.errorOutput.contains("hint: stop `countersign serve") ? true : nil }
+        let said = poll { server.errorOutput.contains("hint: stop `countersign serve") ? true : nil }
         #expect(said == true && server.errorOutput.contains("without its passphrase"), "\(server.errorOutput)")
 
         // A locked one stays locked, and is unlocked in the new process.
         #expect(try user.run("vault", "lock").status == 0)
         server.send(SIGUSR2)
-        let next = poll(seconds: 180) {
-            server.errorOutput.contains("has taken over") ? server.waitForExit(seconds: 60) : nil
+        let next = poll {
+            server.errorOutput.contains("has taken over") ? server.waitForExit() : nil
         }
         #expect(next == 0, "\(server.errorOutput)")
         let unlocked = try user.run("vault", "unlock", "--password-stdin", input: passphrase)
@@ -198,7 +198,7 @@ import Testing
             #expect(done.status == 0 && done.output == status, "\(flags): \(done.said)")
         }
         server.send(SIGTERM)
-        #expect(server.waitForExit(seconds: 60) == 0, "\(server.errorOutput)")
+        #expect(server.waitForExit() == 0, "\(server.errorOutput)")
         #expect(FileManager.default.fileExists(atPath: path), "the file is the service manager's")
     }
 }

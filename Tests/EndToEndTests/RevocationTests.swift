@@ -181,7 +181,7 @@ import Testing
         #expect(refused.contains(#""code":"revocation-unknown""#), "\(refused)")
         // The option takes effect on the next connection.
         try scene.user.writeSites("\(scene.url("lost")) revocation=off\n")
-        let isOpen = try poll(seconds: 20) {
+        let isOpen = try poll {
             try scene.absolute("lost").hasPrefix("HTTP/1.1 200 ") ? true : nil
         }
         #expect(isOpen == true)

@@ -48,7 +48,7 @@ import Testing
             gate = user.folder.file("gate")
             let browser = try user.folder.write(
                 program: "browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\ngate='\(gate)'\n\(script)\n")
-            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": plain], seconds: 120)
+            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": plain])
             guard done.status == 0 else { throw HarnessError(done.said) }
             proxy = try RunningProxy(
                 user, flags, environment: ["BROWSER": browser].merging(environment) { _, new in new })
@@ -71,7 +71,7 @@ import Testing
         }
 
         func log(has text: String) -> Bool {
-            poll(seconds: 180) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
+            poll { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
         let first = try bench.get()
         #expect(
             first.status == 403 && first.proxyStatus.contains("a page may open that asks you for it"), "\(first.said)")
-        let seen = try poll(seconds: 180) { try bench.get().status == 200 ? true : nil }
+        let seen = try poll { try bench.get().status == 200 ? true : nil }
         #expect(seen == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("admin") == true, "\(bench.pages)")
         // The request repeats the token's previous scopes.
@@ -100,7 +100,7 @@ import Testing
     @Test func severalRequestsOpenOnePage() throws {
         let bench = try Bench(browser: "sleep 2; exec curl -sSL --noproxy '*' -o /dev/null \"$1\"")
         for _ in 0..<5 { #expect(try bench.get().status == 403) }
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.pages.count == 1)
     }
 
@@ -179,7 +179,7 @@ import Testing
         #expect(try bench.get().status == 403)
         #expect(bench.log(has: "has the scope admin audit now"), "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.requests.allSatisfy { !$0.contains("/revoke") }, "\(bench.provider.requests)")
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
     }
 
     /// A site decides when the page opens, and must not decide that it and others are listed again.
@@ -191,7 +191,7 @@ import Testing
         try #require(edited.count == lines.count - 1)
         try bench.user.folder.write(list, edited.map { "\($0)\n" }.joined())
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
         #expect(TextFile.lines(bench.user.folder.file(list)) == edited)
     }
 
@@ -223,7 +223,7 @@ import Testing
         let resource = "https://api.corp.example/"
         let bench = try Bench(origin: ["metadata": true, "issuer": "own"], profile: ["resources": [resource]])
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.asked("resource") == [resource, bench.origin.url])
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("there is a passphrase") }
         #expect(vault.contents.tokens["work"]?.token == Secret(utf8: "t1"))
@@ -237,7 +237,7 @@ import Testing
         try #require(lock >= 0 && flock(lock, LOCK_EX) == 0)
         defer { close(lock) }
         #expect(try bench.get().status == 403)
-        let isIssued = poll(seconds: 180) {
+        let isIssued = poll {
             bench.provider.requests.count { $0.hasPrefix("POST /token") } == 2 ? true : nil
         }
         try #require(isIssued == true, "\(bench.proxy.process.errorOutput)")
@@ -253,9 +253,9 @@ import Testing
     @Test func aServerStopsWhileAPageIsOpen() throws {
         let bench = try Bench(browser: Bench.waits)
         #expect(try bench.get().status == 403)
-        #expect(poll(seconds: 180) { bench.pages.isEmpty ? nil : true } == true, "\(bench.proxy.process.errorOutput)")
+        #expect(poll { bench.pages.isEmpty ? nil : true } == true, "\(bench.proxy.process.errorOutput)")
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(bench.proxy.process.waitForExit() == 0)
         #expect(!bench.proxy.process.errorOutput.contains("was not obtained"), "\(bench.proxy.process.errorOutput)")
         try bench.user.folder.write("gate", "")
     }
@@ -265,7 +265,7 @@ import Testing
     @Test func theMetadataNamesTheScopesThatTheChallengeDoesNot() throws {
         let bench = try Bench(origin: ["metadata": true, "issuer": "own", "unnamed": true])
         #expect(try bench.get().status == 403)
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
         #expect(bench.pages.count == 1 && bench.pages.first?.contains("audit") == true, "\(bench.pages)")
         // Without a token.
         let asked = bench.origin.log.requests.filter { $0.path?.hasPrefix("/.well-known/") == true }
@@ -284,7 +284,7 @@ import Testing
         let bench = try Bench(origin: ["metadata": "\(other.url)/.well-known/oauth-protected-resource"])
         #expect(try bench.get().status == 403)
         // The challenge names the scopes itself.
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? true : nil } == true)
+        #expect(try poll { try bench.get().status == 200 ? true : nil } == true)
         #expect(other.log.requests.isEmpty && bench.log(has: "which is another origin"))
     }
 }

@@ -45,7 +45,7 @@ import Testing
         let url = "http://127.0.0.1:\(origins[0].port)/bytes/1"
         for _ in 0..<4 { #expect(try proxy.get(url).status == 200) }
         try user.enroll(SquidParent.user, password: "wrong", name: "corp")
-        #expect(poll(seconds: 20) { (try? proxy.get(url))?.status == 407 ? true : nil } == true)
+        #expect(poll { (try? proxy.get(url))?.status == 407 ? true : nil } == true)
         for _ in 0..<4 { #expect(try proxy.get(url).status == 407) }
     }
 
@@ -54,7 +54,7 @@ import Testing
         let url = "http://127.0.0.1:\(origins[0].port)/bytes/1"
         for _ in 0..<4 { #expect(try proxy.get(url).status == 200) }
         try user.writeSites("")
-        #expect(poll(seconds: 20) { (try? proxy.get(url))?.status == 407 ? true : nil } == true)
+        #expect(poll { (try? proxy.get(url))?.status == 407 ? true : nil } == true)
         for _ in 0..<4 { #expect(try proxy.get(url).status == 407) }
     }
 }

@@ -105,7 +105,7 @@ import Testing
             let first = try enroll()
             // The client trusts the proxy's certificates only.
             guard
-                try poll(seconds: 60, { try proxy.get("\(provider.issuer)/whoami").status == 200 ? true : nil }) == true
+                try poll({ try proxy.get("\(provider.issuer)/whoami").status == 200 ? true : nil }) == true
             else { throw HarnessError("the provider's host is not intercepted: \(first.said)") }
             let second = try enroll()
             guard try second.status == 0 && stored(true) else { throw HarnessError("no session: \(second.said)") }
@@ -114,12 +114,12 @@ import Testing
 
         /// Waits until the provider recognises this person.
         func isRecognised(as person: String) throws -> Bool {
-            try poll(seconds: 180) { try who() == person ? true : nil } ?? false
+            try poll { try who() == person ? true : nil } ?? false
         }
 
         /// Waits until the vault has the session, or no longer has it.
         func stored(_ isStored: Bool) throws -> Bool {
-            try poll(seconds: 180) { try sessions.contains("corp") == isStored ? true : nil } ?? false
+            try poll { try sessions.contains("corp") == isStored ? true : nil } ?? false
         }
     }
 
@@ -139,7 +139,7 @@ import Testing
         }
         // A new process reads it from the vault.
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 60) == 0)
+        #expect(bench.proxy.process.waitForExit() == 0)
         let again = try bench.user.serve()
         #expect(try again.get("\(bench.provider.issuer)/whoami").text == "jdoe")
     }

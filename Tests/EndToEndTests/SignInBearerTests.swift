@@ -54,7 +54,7 @@ import Testing
 
         private static func enroll(_ arguments: [String], _ browser: String, _ user: Countersign) throws {
             let done = try user.run(
-                ["enroll"] + arguments + ["--yes"], environment: ["BROWSER": browser], seconds: 120)
+                ["enroll"] + arguments + ["--yes"], environment: ["BROWSER": browser])
             guard done.status == 0 else { throw HarnessError("enroll: \(done.said)") }
         }
 
@@ -73,7 +73,7 @@ import Testing
     @Test func theTokenIsInEffectWhenTheCommandEnds() throws {
         let bench = try Bench()
         #expect(try bench.user.run("unenroll", "work").status == 0)
-        #expect(try poll(seconds: 180) { try bench.get().status == 200 ? nil : true } == true)
+        #expect(try poll { try bench.get().status == 200 ? nil : true } == true)
         try bench.enroll()
         #expect(try bench.get().status == 200 && bench.sent.last == "Bearer t2")
     }
@@ -87,7 +87,7 @@ import Testing
             record.ended = "signing out was not completed"
             try contents.updateSignIn(record)
         }
-        let isRefused = try poll(seconds: 180) { () throws -> Bool? in
+        let isRefused = try poll { () throws -> Bool? in
             let seen = try bench.get()
             return seen.status == 401 && seen.proxyStatus.contains("signing out was not completed") ? true : nil
         }
@@ -120,14 +120,14 @@ import Testing
         try bench.provider.change(["fail": ["/token": 503]])
         #expect(try bench.get().status == 200)
         #expect(bench.sent == [nil, "Bearer t1"])
-        let hasExpired = try poll(seconds: 90) { try bench.get("/a/y").status == 401 ? true : nil }
+        let hasExpired = try poll { try bench.get("/a/y").status == 401 ? true : nil }
         let last = try #require(bench.sent.last)
         #expect(hasExpired == true && last == nil, "\(bench.sent)")
     }
 
     @Test func aTokenIsRenewedBeforeItExpires() throws {
         let bench = try Bench(lifetime: 40)
-        let isRenewed = poll(seconds: 100) {
+        let isRenewed = poll {
             bench.proxy.process.errorOutput.contains("renewed the access token of \"work\"") ? true : nil
         }
         #expect(isRenewed == true && bench.origin.log.requests.isEmpty, "\(bench.proxy.process.errorOutput)")
@@ -139,7 +139,7 @@ import Testing
         let bench = try Bench(expiringIn: 58, hold: 25)
         #expect(try bench.get().status == 200)
         #expect(bench.sent == [nil, "Bearer t1"], "\(bench.sent)")
-        let isRenewed = try poll(seconds: 100) { () throws -> Bool? in
+        let isRenewed = try poll { () throws -> Bool? in
             try bench.get("/a/y").status == 200 && bench.sent.last == "Bearer t2" ? true : nil
         }
         #expect(isRenewed == true && bench.refreshes == ["POST /token refresh_token 200"])
@@ -153,7 +153,7 @@ import Testing
         #expect(seen.status == 401 && bench.sent == [nil], "\(bench.sent)")
         let reason = "no new access token of \\\"work\\\" after 20 seconds"
         #expect(seen.proxyStatus.contains(reason), "\(seen.proxyStatus)")
-        let recovered = try poll(seconds: 100) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2" && bench.refreshes.count == 1)
     }
 
@@ -190,7 +190,7 @@ import Testing
         #expect(seen.proxyStatus.contains("cannot be renewed"), "\(seen.proxyStatus)")
         #expect(try bench.state.contains("not renewed since"))
         try bench.provider.change(["token": ["t2"]])
-        let recovered = try poll(seconds: 90) { try bench.get().status == 200 ? true : nil }
+        let recovered = try poll { try bench.get().status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2")
     }
 

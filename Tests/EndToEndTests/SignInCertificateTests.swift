@@ -30,17 +30,17 @@ import Testing
         let proxy = try user.serve()
         let before = try proxy.get("\(sites[1])/who")
         #expect(!before.text.contains("CN=jdoe"), "\(before.said)")
-        let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser], seconds: 120)
+        let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": browser])
         try #require(done.status == 0, "\(done.said)")
         for site in sites {
-            let seen = poll(seconds: 180) { () -> String? in
+            let seen = poll { () -> String? in
                 let text = try? proxy.get("\(site)/who").text
                 return text?.contains("CN=jdoe@acme.example") == true ? text : nil
             }
             #expect(seen?.hasSuffix("CN=jdoe@acme.example\n") == true, "\(proxy.process.errorOutput)")
         }
         try user.succeed("unenroll", "work", "--no-sign-out")
-        let isGone = poll(seconds: 180) { () -> Bool? in
+        let isGone = poll { () -> Bool? in
             (try? proxy.get("\(sites[1])/who").text.contains("CN=jdoe")) == false ? true : nil
         }
         #expect(isGone == true)

@@ -19,7 +19,7 @@ import Testing
                 "-q", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}\n", "--cacert", proxy.anchor,
                 "-x", proxy.url, "\(bench.origin.url)/a/x",
             ], capture: bench.user.folder.file("client-\(proxy.port)"))
-        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
+        let isRenewing = poll { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true)
         return client
     }
@@ -31,7 +31,7 @@ import Testing
         let client = try request(bench)
         client.stop()
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 100) == 0, "\(bench.proxy.process.errorOutput)")
+        #expect(bench.proxy.process.waitForExit() == 0, "\(bench.proxy.process.errorOutput)")
         let next = try bench.user.serve()
         #expect(try next.get("\(bench.origin.url)/a/y").status == 200, "\(next.process.errorOutput)")
         #expect(bench.sent.last == "Bearer t2" && bench.refreshes == ["POST /token refresh_token 200"])
@@ -40,7 +40,7 @@ import Testing
     @Test func aCommandThatEndsStoresTheTokensThatTheProviderHasSent() throws {
         let bench = try Bench(lifetime: 0)
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 100) == 0)
+        #expect(bench.proxy.process.waitForExit() == 0)
         try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 4]])
         let script = """
             curl -q -sS -m 100 -o /dev/null "$1" > /dev/null 2>&1 &
@@ -62,7 +62,7 @@ import Testing
         ])
         let client = try request(bench)
         try bench.enroll()
-        _ = client.waitForExit(seconds: 100)
+        _ = client.waitForExit()
         try bench.provider.change(["token": ["t2"]])
         #expect(try bench.get("/a/y").status == 200, "\(bench.proxy.process.errorOutput)")
         let refreshes = ["POST /token refresh_token 200", "POST /token refresh_token 200"]
@@ -78,15 +78,15 @@ import Testing
         let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
         try #require(flock(lock, LOCK_EX) == 0)
         defer { close(lock) }
-        let isReported = poll(seconds: 180) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        let isReported = poll { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
         #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
-        #expect(client.waitForExit(seconds: 100) == 0 && client.output == "401\n", "\(client.output)")
+        #expect(client.waitForExit() == 0 && client.output == "401\n", "\(client.output)")
         let seen = try other.get("\(bench.origin.url)/a/y")
         #expect(seen.status == 401 && bench.refreshes.count == 1, "\(bench.refreshes)")
         let state = try bench.state
         #expect(state.contains("at risk until new tokens can be stored: another process is writing"), "\(state)")
         flock(lock, LOCK_UN)
-        let recovered = try poll(seconds: 120) { try other.get("\(bench.origin.url)/a/z").status == 200 ? true : nil }
+        let recovered = try poll { try other.get("\(bench.origin.url)/a/z").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(other.process.errorOutput)")
         #expect(bench.refreshes == ["POST /token refresh_token 200"])
         #expect(try bench.state.contains("valid until"))
@@ -99,11 +99,11 @@ import Testing
         let client = try request(bench)
         let vault = try SealedVault(home: bench.user.home).open { throw HarnessError("the vault has a passphrase") }
         try vault.rekey(to: .passphrase(Secret(utf8: "canary-passphrase")))
-        let isReported = poll(seconds: 180) { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
+        let isReported = poll { bench.proxy.process.errorOutput.contains("is lost if") ? true : nil }
         #expect(isReported == true, "\(bench.proxy.process.errorOutput)")
-        _ = client.waitForExit(seconds: 100)
+        _ = client.waitForExit()
         try bench.user.succeed("vault", "unlock", "--password-stdin", input: "canary-passphrase\n")
-        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
         #expect(bench.refreshes == ["POST /token refresh_token 200"])
     }
@@ -121,7 +121,7 @@ import Testing
         // The lock is free.
         try bench.provider.change(["token": ["t3"]])
         try bench.enroll()
-        let recovered = try poll(seconds: 180) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t3", "\(bench.proxy.process.errorOutput)")
     }
 
@@ -143,13 +143,13 @@ import Testing
                 "exec", "--home", bench.user.home, "--", "sh", "-c", script, "sh", "\(bench.origin.url)/a/x",
                 bench.proxy.process.errorPath,
             ], environment: bench.user.environment, capture: bench.user.folder.file("exec"))
-        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
+        let isRenewing = poll { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true, "\(command.errorOutput)")
         let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
         try #require(flock(lock, LOCK_EX) == 0)
-        #expect(command.waitForExit(seconds: 100) == 0, "\(command.errorOutput)")
+        #expect(command.waitForExit() == 0, "\(command.errorOutput)")
         close(lock)
-        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
         #expect(bench.refreshes == ["POST /token refresh_token 200"])
         #expect(!bench.proxy.process.errorOutput.contains("are lost"))
@@ -166,16 +166,16 @@ import Testing
         let command = try ChildProcess(
             try Countersign.executable, ["token", "work", "--home", bench.user.home],
             environment: bench.user.environment, capture: bench.user.folder.file("token"))
-        let isRenewing = poll(seconds: 180) { bench.refreshes.isEmpty ? nil : true }
+        let isRenewing = poll { bench.refreshes.isEmpty ? nil : true }
         try #require(isRenewing == true, "\(command.errorOutput)")
         let lock = open("\(bench.user.home)/vault.lock", O_RDWR | O_CLOEXEC)
         try #require(flock(lock, LOCK_EX) == 0)
         // It waits no longer than a request does.
-        #expect(command.waitForExit(seconds: 100) == 1, "\(command.errorOutput)")
+        #expect(command.waitForExit() == 1, "\(command.errorOutput)")
         let isKept = ["its renewal goes on", "cannot be stored"].contains { command.errorOutput.contains($0) }
         #expect(isKept, "\(command.errorOutput)")
         close(lock)
-        let recovered = try poll(seconds: 120) { try bench.get("/a/y").status == 200 ? true : nil }
+        let recovered = try poll { try bench.get("/a/y").status == 200 ? true : nil }
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(bench.proxy.process.errorOutput)")
         #expect(try bench.user.succeed("token", "work") == "t2\n")
         #expect(bench.refreshes == ["POST /token refresh_token 200"])
@@ -192,11 +192,11 @@ import Testing
                 "-q", "-sS", "-m", "100", "--cacert", bench.proxy.anchor, "-x", bench.proxy.url,
                 "\(bench.origin.url)/a/x",
             ], capture: bench.user.folder.file("client"))
-        let isAsking = poll(seconds: 180) { bench.provider.requests.last == "GET \(path) 0" ? true : nil }
+        let isAsking = poll { bench.provider.requests.last == "GET \(path) 0" ? true : nil }
         try #require(isAsking == true, "\(bench.provider.requests)")
         client.stop()
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 100) == 0)
+        #expect(bench.proxy.process.waitForExit() == 0)
         let output = bench.proxy.process.errorOutput
         #expect(!output.contains("cannot be renewed"), "\(output)")
         #expect(try !bench.state.contains("not renewed since"))
@@ -209,7 +209,7 @@ import Testing
         try bench.provider.change(["token": ["t2"], "hold": ["refresh_token": 25]])
         let first = try request(bench)
         let second = try request(bench, through: other)
-        let isTried = try poll(seconds: 20) { () throws -> Bool? in
+        let isTried = try poll { () throws -> Bool? in
             bench.sent.count { $0 == "Bearer t1" } == 2 ? true : nil
         }
         #expect(isTried == true, "\(bench.sent)")
@@ -225,9 +225,9 @@ import Testing
         #expect(seen.status == 401 && seen.proxyStatus.contains("cannot be stored"), "\(seen.proxyStatus)")
         // Another process has only the stored tokens.
         bench.proxy.process.send(SIGTERM)
-        #expect(bench.proxy.process.waitForExit(seconds: 100) == 0)
+        #expect(bench.proxy.process.waitForExit() == 0)
         let next = try bench.user.serve()
-        let recovered = try poll(seconds: 90) {
+        let recovered = try poll {
             try next.get("\(bench.origin.url)/a/y").status == 200 ? true : nil
         }
         #expect(recovered == true && bench.sent.last == "Bearer t2", "\(next.process.errorOutput)")

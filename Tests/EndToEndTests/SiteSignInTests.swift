@@ -24,7 +24,7 @@ import Testing
         }
 
         func enroll(_ words: String...) throws -> CommandResult {
-            try user.run(["enroll"] + words, environment: ["BROWSER": browser], seconds: 120)
+            try user.run(["enroll"] + words, environment: ["BROWSER": browser])
         }
 
         /// The client that the provider was asked to register.

@@ -36,7 +36,7 @@ import Testing
                 "profile.json", try provider.profile(["name": "work", "sites": [payroll.url, wiki.url]]))
             let program = try user.folder.write(
                 program: "browser", "#!/bin/sh\necho \"$1\" >> '\(opened)'\n\(Self.browser)\n")
-            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": program], seconds: 120)
+            let done = try user.run(["enroll", profile, "--yes"], environment: ["BROWSER": program])
             guard done.status == 0 else { throw HarnessError(done.said) }
             proxy = try RunningProxy(user, flags, environment: ["BROWSER": program])
         }
@@ -58,7 +58,7 @@ import Testing
         }
 
         func log(has text: String) -> Bool {
-            poll(seconds: 180) { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
+            poll { self.proxy.process.errorOutput.contains(text) ? true : nil } == true
         }
 
         /// Lets the token for one site expire.
@@ -121,7 +121,7 @@ import Testing
         let bench = try Bench(["--ask-scopes"], demand: Self.level, provider: ["acr": "phrh", "age": 10])
         let first = try bench.pay()
         #expect(first.status == 401 && first.proxyStatus.contains("a page may open"), "\(first.said)")
-        let seen = try poll(seconds: 180) { try bench.pay().status == 200 ? true : nil }
+        let seen = try poll { try bench.pay().status == 200 ? true : nil }
         #expect(seen == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.pages.count == 1)
         #expect(bench.asked("acr_values") == ["phr phrh"] && bench.asked("max_age") == ["300"], "\(bench.pages)")
@@ -179,12 +179,12 @@ import Testing
         let bench = try Bench(demand: Self.claims)
         #expect(try bench.pay().status == 200)
         try bench.expire()
-        let renewed = try poll(seconds: 180) { try bench.token(at: bench.payroll) == "Bearer t3" ? true : nil }
+        let renewed = try poll { try bench.token(at: bench.payroll) == "Bearer t3" ? true : nil }
         #expect(renewed == true, "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.tokenParameters.last?.claims == Bench.claims)
         try bench.provider.change(["error": "interaction_required"])
         try bench.expire()
-        let former = try poll(seconds: 180) { try bench.token(at: bench.payroll) == "Bearer t1" ? true : nil }
+        let former = try poll { try bench.token(at: bench.payroll) == "Bearer t1" ? true : nil }
         #expect(former == true, "\(bench.proxy.process.errorOutput)")
     }
 
@@ -194,13 +194,13 @@ import Testing
         #expect(try bench.pay().status == 200)
         try bench.provider.change(["fail": ["/token": 503]])
         try bench.expire()
-        let refused = try poll(seconds: 180) { () throws -> String? in
+        let refused = try poll { () throws -> String? in
             let seen = try bench.pay()
             return seen.proxyStatus.contains("cannot be renewed") ? seen.proxyStatus : nil
         }
         #expect(refused?.contains("for \(bench.payroll.url) has expired") == true, "\(refused ?? "")")
         try bench.provider.change(["token": ["t3"]])
-        let renewed = try poll(seconds: 180) { try bench.pay().status == 200 ? true : nil }
+        let renewed = try poll { try bench.pay().status == 200 ? true : nil }
         #expect(renewed == true && bench.pages.isEmpty, "\(bench.proxy.process.errorOutput)")
         #expect(bench.provider.tokenParameters.last?.claims == Bench.claims)
         #expect(try bench.token(at: bench.payroll) == "Bearer t3")
@@ -214,7 +214,7 @@ import Testing
             "step_up": ["/pay": Self.claims.merging(["tokens": ["canary-second", "t3"]]) { old, _ in old }],
         ])
         try bench.user.succeed("sites", "add", "\(other.url) answer=bearer credential=work")
-        let isListed = try poll(seconds: 180) { try bench.token(at: other) == "Bearer t1" ? true : nil }
+        let isListed = try poll { try bench.token(at: other) == "Bearer t1" ? true : nil }
         #expect(isListed == true)
         try bench.provider.change(["token": ["canary-second", "t3"], "hold": ["refresh_token": 2]])
         let clients = try [bench.payroll.url, other.url].enumerated().map { index, url in
@@ -226,7 +226,7 @@ import Testing
                 ], capture: bench.user.folder.file("client-\(index)"))
         }
         for client in clients {
-            #expect(client.waitForExit(seconds: 120) == 0 && client.output == "200\n", "\(client.output)")
+            #expect(client.waitForExit() == 0 && client.output == "200\n", "\(client.output)")
         }
         let sent = [bench.payroll, other].map { $0.log.requests.last?.authorization ?? "" }
         #expect(Set(sent) == ["Bearer canary-second", "Bearer t3"], "\(sent)")

@@ -96,7 +96,7 @@ import Testing
         let delegating = try Delegating(file, user: setting.user)
         let connection = try RawConnection(port: delegating.port)
         try connection.send("GET https://\(place)/open?waits HTTP/1.1\r\nHost: \(place)\r\nConnection: close\r\n\r\n")
-        let asked = try poll(seconds: 20) { try delegating.questions(about: place).isEmpty ? nil : true }
+        let asked = try poll { try delegating.questions(about: place).isEmpty ? nil : true }
         #expect(asked == true)
         #expect(connection.receive(seconds: 0.5).isEmpty)
         #expect(try setting.logged(origin, "waits").isEmpty)

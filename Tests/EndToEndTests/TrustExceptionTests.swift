@@ -63,7 +63,7 @@ import Testing
         _ status: String, _ origin: BadOrigin, _ path: String, _ proxy: RunningProxy
     ) throws -> Bool {
         let setting = try BadOriginSetting.shared
-        return try poll(seconds: 180) {
+        return try poll {
             try setting.absolute(origin, path, proxy: proxy.port).hasPrefix("HTTP/1.1 \(status) ") ? true : nil
         } ?? false
     }
@@ -93,7 +93,7 @@ import Testing
         #expect(seen.exit == 0 && seen.status == 200 && seen.text == ChainOrigins.secretText, "\(seen.said)")
         let absolute = try setting.absolute(origin, "/secret?answered", proxy: proxy.port)
         #expect(absolute.hasPrefix("HTTP/1.1 200 ") && absolute.hasSuffix(ChainOrigins.secretText), "\(absolute)")
-        let answered = try poll(seconds: 180) { () -> [LoggedRequest]? in
+        let answered = try poll { () -> [LoggedRequest]? in
             let answered = try setting.logged(origin, "answered").filter { $0.status == 200 }
             return answered.count == 2 ? answered : nil
         }

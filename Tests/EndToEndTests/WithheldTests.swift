@@ -43,13 +43,13 @@ import Testing
         }
 
         func run(_ words: String...) throws -> CommandResult {
-            try user.run(words, environment: ["BROWSER": browser], seconds: 120)
+            try user.run(words, environment: ["BROWSER": browser])
         }
 
         /// Waits until nginx reports `text` about the client's certificate, and returns its last report.
         func seen(until text: String) throws -> String {
             var seen = ""
-            _ = try poll(seconds: 180) { () -> Bool? in
+            _ = try poll { () -> Bool? in
                 seen = try proxy.get("\(site)/who").text
                 return seen == text ? true : nil
             }
@@ -136,7 +136,7 @@ import Testing
                     "Sec-Fetch-Mode: navigate", "-H", "Sec-Fetch-Dest: document", "\(BrokerPage.url)/common",
                 ]
             var seen = ""
-            _ = try poll(seconds: 180) { () -> Bool? in
+            _ = try poll { () -> Bool? in
                 let done = try Command.run(words[0], Array(words.dropFirst()), in: user.folder)
                 seen = done.status == 0 ? done.output : done.said
                 return seen == text ? true : nil

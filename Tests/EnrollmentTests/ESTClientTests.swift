@@ -211,7 +211,7 @@ import Testing
         let scene = try Scene(#"{"fault": "slow"}"#)
         let client = try scene.client()
         let call = Task { try await client.certificationAuthorities() }
-        _ = poll(seconds: 60) { scene.server.log.isEmpty ? nil : true }
+        _ = poll { scene.server.log.isEmpty ? nil : true }
         call.cancel()
         await #expect(throws: EnrollmentError(.cancelled, "")) { try await call.value }
     }

@@ -116,7 +116,7 @@ import Testing
             promise.succeed(kept)
         }
         #expect(kept == [true, true, true, false])
-        let isGivenBack: Bool? = poll(seconds: 60) { budget.takenBytes == 0 ? true : nil }
+        let isGivenBack: Bool? = poll { budget.takenBytes == 0 ? true : nil }
         #expect(isGivenBack == true)
     }
 
@@ -141,7 +141,7 @@ import Testing
             #expect(spool.append(ByteBuffer(repeating: 0, count: Self.record)))
         }
         #expect(taken == Self.record)
-        let isGivenBack: Bool? = poll(seconds: 60) { budget.takenBytes == 0 ? true : nil }
+        let isGivenBack: Bool? = poll { budget.takenBytes == 0 ? true : nil }
         #expect(isGivenBack == true)
     }
 

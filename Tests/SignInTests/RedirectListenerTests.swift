@@ -32,7 +32,7 @@ import Testing
 
         /// The listener's result; nil if it is still waiting after a minute.
         var response: String? {
-            get throws { try poll(seconds: 60) { result.withLock { $0 } }?.get() }
+            get throws { try poll { result.withLock { $0 } }?.get() }
         }
     }
 

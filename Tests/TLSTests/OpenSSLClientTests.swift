@@ -47,7 +47,7 @@ struct OpenSSLClientTests {
         var heard: [Heard] { logs.withLockedValue { $0.last }?.withLockedValue { $0.heard } ?? [] }
 
         func hears(_ entry: Heard) -> Bool {
-            poll(seconds: 60) { heard.contains(entry) ? true : nil } ?? false
+            poll { heard.contains(entry) ? true : nil } ?? false
         }
     }
 
@@ -56,7 +56,7 @@ struct OpenSSLClientTests {
     init() throws { folder = try TemporaryFolder("tls-client") }
 
     private func connect(
-        _ port: Int, _ arguments: [String], input: String = "", seconds: Double = 20
+        _ port: Int, _ arguments: [String], input: String = "", seconds: Double = patience
     ) throws -> CommandResult {
         let own = ["s_client", "-connect", "127.0.0.1:\(port)", "-CAfile", Fixture.path("origin-root")]
         return try Command.run(
@@ -140,7 +140,7 @@ struct OpenSSLClientTests {
             "/usr/bin/openssl",
             ["s_client", "-connect", "127.0.0.1:\(server.port)", "-servername", "localhost", version, "-quiet"],
             input: input, capture: folder.file("bulk"))
-        #expect(child.waitForExit(seconds: 100) == 0, "\(child.errorOutput)")
+        #expect(child.waitForExit() == 0, "\(child.errorOutput)")
         let echoed = TextFile.bytes(child.outputPath)
         #expect(echoed.count == bytes.count)
         #expect(echoed == bytes)

@@ -43,12 +43,12 @@ final class LoopbackClient: Sendable {
     var heard: [Heard] { log.withLockedValue { $0.heard } }
 
     /// Waits for `entry`; false if it does not come in time.
-    func hears(_ entry: Heard, seconds: Double = 10) -> Bool {
+    func hears(_ entry: Heard, seconds: Double = patience) -> Bool {
         poll(seconds: seconds) { heard.contains(entry) ? true : nil } ?? false
     }
 
     /// Waits until the received plaintext contains `text`.
-    func reads(_ text: String, seconds: Double = 10) -> Bool {
+    func reads(_ text: String, seconds: Double = patience) -> Bool {
         poll(seconds: seconds) {
             heard.contains { entry in
                 if case .bytes(let bytes) = entry { bytes.contains(text) } else { false }
@@ -96,7 +96,7 @@ final class OpenSSLServer {
     }
 
     /// Waits until its output contains `text`.
-    func says(_ text: String, seconds: Double = 10) -> Bool {
+    func says(_ text: String, seconds: Double = patience) -> Bool {
         poll(seconds: seconds) { said.contains(text) ? true : nil } ?? false
     }
 

@@ -33,7 +33,7 @@ package final class BrokerPage: Sendable {
             Tool.path("unshare"),
             Self.namespaces + ["sh", "-c", "mount --bind \"$0\" /etc/hosts && exec \"$@\"", hosts] + server,
             capture: folder.file("server"))
-        _ = try process.line(after: "listening ", seconds: 60)
+        _ = try process.line(after: "listening ")
     }
 
     private static let namespaces = ["--map-current-user", "--keep-caps", "--mount", "--net"]

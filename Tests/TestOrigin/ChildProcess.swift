@@ -81,7 +81,7 @@ package final class ChildProcess: Sendable {
     }
 
     /// Waits until it exits. Returns nil if it does not within the limit.
-    package func waitForExit(seconds: Double) -> Int32? {
+    package func waitForExit(seconds: Double = patience) -> Int32? {
         poll(seconds: seconds) { self.exitStatus }
     }
 
@@ -97,7 +97,7 @@ package final class ChildProcess: Sendable {
 
     /// Waits for a line of output that begins with `prefix` and returns the rest of that line, which a program may
     /// write in pieces.
-    package func line(after prefix: String, seconds: Double = 60) throws -> String {
+    package func line(after prefix: String, seconds: Double = patience) throws -> String {
         let found = poll(seconds: seconds) { () -> String?? in
             let written = self.output
             let end = written.lastIndex(of: "\n") ?? written.startIndex
@@ -114,8 +114,12 @@ package final class ChildProcess: Sendable {
     }
 }
 
+/// How many seconds a test waits for what must happen: longer than the busiest machine needs. Only a test that fails
+/// waits that long.
+package let patience = 240.0
+
 /// Polls every few milliseconds until there is a value or the time is up.
-package func poll<Answer>(seconds: Double, _ question: () throws -> Answer?) rethrows -> Answer? {
+package func poll<Answer>(seconds: Double = patience, _ question: () throws -> Answer?) rethrows -> Answer? {
     let end = ContinuousClock.now + .seconds(seconds)
     while true {
         if let answer = try question() { return answer }

@@ -19,7 +19,7 @@ package enum Command {
     /// Runs a program. Kills it and throws if it does not exit within the limit.
     package static func run(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], folder: String? = nil,
-        input: String? = nil, in scratch: TemporaryFolder, seconds: Double = 60
+        input: String? = nil, in scratch: TemporaryFolder, seconds: Double = patience
     ) throws -> CommandResult {
         let number = counter.withLock { count in
             count += 1

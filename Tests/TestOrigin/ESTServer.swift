@@ -46,7 +46,7 @@ package final class ESTServer: Sendable {
     private static let authorities = Result {
         let folder = try TemporaryFolder("est-authorities")
         let made = try Command.run(
-            try Tool.python(), [Tool.server("est_server.py"), folder.path, "make"], in: folder, seconds: 60)
+            try Tool.python(), [Tool.server("est_server.py"), folder.path, "make"], in: folder)
         guard made.status == 0 else { throw HarnessError("est_server.py: \(made.said)") }
         return folder
     }

@@ -15,7 +15,7 @@ package final class PrivateBus: Sendable {
             Tool.path("dbus-daemon"),
             ["--session", "--nofork", "--print-address=1", "--address=unix:path=\(folder.file("socket"))"],
             capture: folder.file("daemon"))
-        address = try "unix:" + process.line(after: "unix:", seconds: 60)
+        address = try "unix:" + process.line(after: "unix:")
     }
 
     package func stop() { process.stop() }
@@ -39,7 +39,7 @@ package final class IdentityBroker: Sendable {
                 "-m", "dbusmock", "--session", "--template", Tool.server("identity_broker.py"), "--parameters",
                 "{\"control\": \"\(folder.file("control"))\", \"log\": \"\(folder.file("log"))\"}",
             ], environment: ["DBUS_SESSION_BUS_ADDRESS": self.bus.address], capture: folder.file("broker"))
-        _ = try process.line(after: "ready", seconds: 60)
+        _ = try process.line(after: "ready")
     }
 
     package var address: String { bus.address }

@@ -90,7 +90,7 @@ package final class KerberosRealm: Sendable {
             try Tool.path("krb5kdc"), Self.arguments(in: folder),
             environment: Self.environment(of: folder).merging(environment) { $1 }, capture: folder.file("kdc-again"))
         process.withLock { $0 = kdc }
-        guard poll(seconds: 15, { Loopback.answers(port: port) ? true : nil }) == true else {
+        guard poll({ Loopback.answers(port: port) ? true : nil }) == true else {
             throw HarnessError("the KDC did not start again: \(kdc.errorOutput)")
         }
     }

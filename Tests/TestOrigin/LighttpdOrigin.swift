@@ -62,7 +62,7 @@ package final class LighttpdOrigin: Sendable {
             try Tool.path("lighttpd"), ["-D", "-f", folder.file("lighttpd.conf")],
             environment: FakeTime.environment(seconds: seconds), capture: folder.file("server-\(seconds)"))
         process.withLock { $0 = server }
-        guard poll(seconds: 60, { Loopback.answers(port: port) ? true : nil }) == true else {
+        guard poll({ Loopback.answers(port: port) ? true : nil }) == true else {
             throw HarnessError("lighttpd did not start again: \(server.errorOutput)\(folder.text("error.log"))")
         }
     }

@@ -70,7 +70,7 @@ enum ConfiguredServer {
                 text = text.replacingOccurrences(of: "@\(name)@", with: value)
             }
             let process = try launch(try folder.write(template, text))
-            let up = poll(seconds: 60) { () -> Bool? in
+            let up = poll { () -> Bool? in
                 if process.exitStatus != nil { return false }
                 return ports.allSatisfy { Loopback.answers(port: $0) } ? true : nil
             }

@@ -40,7 +40,7 @@ package struct RequestLog: Sendable {
 
     /// The same, once there are `count`: Apache logs a request after its response.
     package func requests(atLeast count: Int) -> [LoggedRequest] {
-        poll(seconds: 60) { requests.count >= count ? requests : nil } ?? requests
+        poll { requests.count >= count ? requests : nil } ?? requests
     }
 
     /// The requests for one path, with any query.

@@ -200,7 +200,7 @@ private func start(
     for _ in 0..<3 {
         let port = try port ?? Loopback.freePorts(1)[0]
         let process = try ChildProcess(try Tool.path(program), arguments(port), capture: folder.file(program))
-        let isUp = poll(seconds: 30) { () -> Bool? in
+        let isUp = poll { () -> Bool? in
             if process.exitStatus != nil { return false }
             return Loopback.answers(port: port) ? true : nil
         }

@@ -12,7 +12,7 @@ package final class TestPKI: Sendable {
     private init() throws {
         folder = try TemporaryFolder("pki")
         let done = try Command.run(
-            try Tool.python(), [Tool.server("make_pki.py"), folder.path], in: folder, seconds: 60)
+            try Tool.python(), [Tool.server("make_pki.py"), folder.path], in: folder)
         guard done.status == 0 else { throw HarnessError("make_pki.py: \(done.said)") }
     }
 

@@ -19,7 +19,7 @@ package final class VirtualDisplay: Sendable {
             [
                 "-displayfd", "1", "-screen", "0", "1024x768x24", "-nolisten", "tcp", "-noreset", "-fbdir", folder.path,
             ], capture: folder.file("xvfb"))
-        name = try ":" + process.line(after: "", seconds: 60)
+        name = try ":" + process.line(after: "")
         formerPrograms = Self.programs(on: name)
     }
 
