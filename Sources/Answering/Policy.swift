@@ -246,6 +246,16 @@ package final class Policy: Sendable {
             ? "no credential \"\(name)\" is enrolled" : "credential \"\(name)\" is only for Kerberos"
     }
 
+    /// The third check for a token that `rule` adds to each request. A token that is bound to a key proves nothing
+    /// without it (RFC 9449).
+    package func injectionDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
+        let decision = credentialDecision(for: rule, at: origin, scheme: .bearer)
+        guard case .useCredential(.token(let token)) = decision, token.bound != nil else { return decision }
+        return .performDefaultHandling(
+            reason: Refusal(
+                .noCredential, "credential \"\(token.name)\" is bound to a key, so that it cannot be injected"))
+    }
+
     /// The third check for Kerberos: the principal that `rule` names, or else the user's own ticket.
     package func ticketDecision(for rule: SiteRule) -> CredentialDecision {
         if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }

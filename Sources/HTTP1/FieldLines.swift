@@ -91,6 +91,22 @@ package struct FieldLines: Hashable, Sendable {
         }
     }
 
+    /// Overwrites each occurrence of `secret` in a value with asterisks, in copies of these fields, too.
+    package func redact(_ secret: UnsafeRawBufferPointer) {
+        guard let pattern = secret.baseAddress, secret.count > 0 else { return }
+        bytes.withUnsafeBytes { octets in
+            guard let start = octets.baseAddress else { return }
+            for line in lines {
+                let value = Range<Int>(line.value)
+                guard value.count >= secret.count else { continue }
+                for offset in value.lowerBound...(value.upperBound - secret.count)
+                where memcmp(start + offset, pattern, secret.count) == 0 {
+                    memset(UnsafeMutableRawPointer(mutating: start + offset), 0x2A, secret.count)
+                }
+            }
+        }
+    }
+
     /// ``FieldLine/isPlain(in:)``
     func isPlain(_ line: FieldLine) -> Bool { line.isPlain(in: bytes.span.bytes) }
 

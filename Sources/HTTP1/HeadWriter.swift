@@ -84,6 +84,14 @@ struct HeadWriter {
         append("\r\n")
     }
 
+    /// The same. `name` must be a token.
+    mutating func field(named name: String, _ value: any SecretFieldValue) {
+        append(text: name)
+        append(": ")
+        value.forEachPart { append(sanitizing: $0, keepsNonASCII: true) }
+        append("\r\n")
+    }
+
     /// Appends a field line with octets that were received. Control characters become spaces.
     mutating func field(_ name: StaticString, octets: ArraySlice<UInt8>) {
         append(name)

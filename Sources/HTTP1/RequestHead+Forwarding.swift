@@ -8,14 +8,18 @@ package protocol SecretFieldValue: Sendable {
     func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void)
 }
 
-/// A field that the client has not sent.
+/// A field in addition to the client's, or in place of the client's lines of this name.
 package struct AddedField: Sendable {
-    package let name: StaticString
+    /// A token (RFC 9110 §5.6.2).
+    package let name: String
     package let value: any SecretFieldValue
+    package let replaces: Bool
 
-    package init(_ name: StaticString, _ value: any SecretFieldValue) {
+    package init(_ name: String, _ value: any SecretFieldValue, replaces: Bool = false) {
+        precondition(!name.isEmpty && name.utf8.allSatisfy(Octet.isToken), "a field name of our own is not a token")
         self.name = name
         self.value = value
+        self.replaces = replaces
     }
 }
 
@@ -25,6 +29,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     /// The request-target: origin-form, absolute-form, authority-form or `*`. Octets that are not visible ASCII are
     /// percent-encoded.
     package var target: ArraySlice<UInt8>
+    /// The target contains a secret.
+    package var hidesTarget: Bool
     /// The value of Host, from the target (RFC 9112 §3.2.2).
     package var host: String
     /// The framing of the forwarded body. Never `untilClose`, which is for responses only.
@@ -35,6 +41,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var cookie: (any SecretFieldValue)?
     /// Appended to the client's lines.
     package var added: [AddedField]
+    /// The names of the client's fields that are left out. Fields that frame the message are not among them.
+    package var omitted: [String]
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
     package var connection: ConnectionOption
@@ -52,9 +60,10 @@ package struct RequestForwarding: ~Copyable, Sendable {
         target: ArraySlice<UInt8>, host: String, framing: BodyFraming, authorization: (any SecretFieldValue)? = nil,
         via: ViaField? = nil, connection: ConnectionOption = .keepAlive, keepsExpect: Bool = false,
         expectsContinue: Bool = false, maxForwards: UInt? = nil, cookie: (any SecretFieldValue)? = nil,
-        added: [AddedField] = [], isForParent: Bool = false
+        added: [AddedField] = [], omitted: [String] = [], hidesTarget: Bool = false, isForParent: Bool = false
     ) {
         self.target = target
+        self.hidesTarget = hidesTarget
         self.host = host
         self.framing = framing
         self.authorization = authorization
@@ -65,17 +74,20 @@ package struct RequestForwarding: ~Copyable, Sendable {
         self.maxForwards = maxForwards
         self.cookie = cookie
         self.added = added
+        self.omitted = omitted
         self.isForParent = isForParent
     }
 }
 
 extension RequestForwarding {
-    /// Whether the line has the name of the proof that goes with the new Authorization (RFC 9449 §4.1), of which a
-    /// request has one. The other added fields are additions to the client's.
+    /// Whether an added field takes the place of the line, or the line is left out.
     fileprivate func replaces(_ line: FieldLine, of fields: FieldLines) -> Bool {
         let name = fields.bytes[Range(line.name)]
-        guard name.count == 4, name.map({ $0 | 0x20 }).elementsEqual("dpop".utf8) else { return false }
-        return added.contains { $0.name.withUTF8Buffer { $0.elementsEqual("DPoP".utf8) } }
+        func isName(_ other: String) -> Bool {
+            name.count == other.utf8.count
+                && zip(name, other.utf8).allSatisfy { Octet.lowercased($0) == Octet.lowercased($1) }
+        }
+        return added.contains { $0.replaces && isName($0.name) } || omitted.contains(where: isName)
     }
 }
 
@@ -154,13 +166,15 @@ extension RequestHead {
         switch line.known {
         case .host, .countersignTrust: false
         case .contentLength: kept.keepsLength
-        case .authorization: forwarding.authorization == nil
+        case .authorization:
+            forwarding.authorization == nil
+                && (forwarding.added.isEmpty || !forwarding.replaces(line, of: fields))
         case .cookie: forwarding.cookie == nil
         case .expect: forwarding.keepsExpect
         case .maxForwards: forwarding.maxForwards == nil
         case .other:
             (!kept.removes || !kept.options.name(line.name, in: fields))
-                && (forwarding.added.isEmpty || !forwarding.replaces(line, of: fields))
+                && (forwarding.added.isEmpty && forwarding.omitted.isEmpty || !forwarding.replaces(line, of: fields))
         default: !line.known.isHopByHop
         }
     }
@@ -173,7 +187,7 @@ extension RequestHead {
         if let maxForwards = forwarding.maxForwards { writer.field("Max-Forwards", String(maxForwards)) }
         if let authorization = forwarding.authorization { writer.field("Authorization", authorization) }
         if let cookie = forwarding.cookie, cookie.byteCount > 0 { writer.field("Cookie", cookie) }
-        for field in forwarding.added { writer.field(field.name, field.value) }
+        for field in forwarding.added { writer.field(named: field.name, field.value) }
         if forwarding.expectsContinue { writer.append("Expect: 100-continue\r\n") }
         if !kept.keepsLength { writer.framing(framing) }
     }

@@ -9,7 +9,7 @@ struct FieldList: ~Copyable {
     private var entries: [nghttp2_nv] = []
     private let neverIndexed: [[UInt8]]
 
-    /// `neverIndexed`: further names that stay out of compression tables, in lower case.
+    /// `neverIndexed`: further names that stay out of compression tables.
     init(about count: Int, neverIndexed: [[UInt8]]) {
         self.neverIndexed = neverIndexed
         entries.reserveCapacity(count)
@@ -30,13 +30,13 @@ struct FieldList: ~Copyable {
         name.elementsEqual(other.octets) { $0 | 0x20 == $1 }
     }
 
-    mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
-        add(name.octets, value)
+    mutating func add(_ name: StaticString, _ value: UnsafeRawBufferPointer, isSecret: Bool = false) {
+        add(name.octets, value, isSecret: isSecret)
     }
 
-    mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isSecret: Bool = false) {
         let isNeverIndexed =
-            FieldList.isSecret(name)
+            isSecret || FieldList.isSecret(name)
             || neverIndexed.contains { other in
                 other.count == name.count && zip(name, other).allSatisfy { $0 | 0x20 == $1 | 0x20 }
             }

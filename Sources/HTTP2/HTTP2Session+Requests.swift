@@ -20,9 +20,9 @@ extension HTTP2Session {
     ///
     /// Of `forwarding`, the host becomes `:authority`; only a `length` in its framing is sent, and END_STREAM marks the
     /// end in any case. Upgrade is left out. Authorization and cookies are never indexed (RFC 7541 §6.2.3), and neither
-    /// are the fields in `neverIndexed`.
+    /// are the fields that were added, nor a target that is secret.
     package func open(
-        _ head: RequestHead, _ forwarding: borrowing RequestForwarding, endsStream: Bool, neverIndexed: [[UInt8]] = []
+        _ head: RequestHead, _ forwarding: borrowing RequestForwarding, endsStream: Bool
     ) -> HTTP2Stream? {
         precondition(role == .client, "a server sends no requests")
         guard freeStreams > 0 else { return nil }
@@ -42,11 +42,13 @@ extension HTTP2Session {
         let authority = path.upperBound..<own.count
         own.append(about: 512) { head.writeNewFields(forwarding, into: $0) }
         let id = head.fields.bytes.withUnsafeBytes { bytes in
-            var list = FieldList(about: head.fields.lines.count + 12, neverIndexed: neverIndexed)
+            var list = FieldList(
+                about: head.fields.lines.count + 12, neverIndexed: forwarding.added.map { Array($0.name.utf8) })
             list.add(":method", UnsafeRawBufferPointer(rebasing: bytes[0..<head.targetRange.lowerBound - 1]))
             list.add(":scheme", settings.scheme.octets)
             list.add(":authority", UnsafeRawBufferPointer(rebasing: own.octets[authority]))
-            list.add(":path", UnsafeRawBufferPointer(rebasing: own.octets[path]))
+            list.add(
+                ":path", UnsafeRawBufferPointer(rebasing: own.octets[path]), isSecret: forwarding.hidesTarget)
             head.forEachKeptField(forwarding) { list.add($0, of: bytes) }
             list.add(lines: UnsafeRawBufferPointer(rebasing: own.octets[authority.upperBound...]))
             if head.fields.list(.te, contains: "trailers") { list.add("te", ("trailers" as StaticString).octets) }

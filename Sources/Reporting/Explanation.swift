@@ -40,6 +40,8 @@ package struct Explanation: Equatable, Sendable {
     package let trustExceptions: [TrustException]
     /// Whether the identity broker signs a person in at the site, if the site's line asks for that.
     package let broker: ThreeChecks.Check?
+    /// Whether each request gets a token, and where, if the site's line asks for that.
+    package let injection: ThreeChecks.Check?
     /// The credential of the site's line, if the breaker blocks it.
     package let blocked: [BlockedCredential]
     /// The remedies if no challenge is answered, best first.
@@ -68,6 +70,7 @@ package struct Explanation: Equatable, Sendable {
         } else {
             self.broker = nil
         }
+        injection = Self.injection(at: origin, verdict, policy, breaker, now)
         switch verdict {
         case .answer(let rule):
             handling = origin.scheme == .https ? .intercept : .forward
@@ -179,6 +182,18 @@ extension Explanation {
         }
     }
 
+    private static func injection(
+        at origin: Origin, _ verdict: SiteVerdict, _ policy: Policy, _ breaker: Breaker, _ now: Int64
+    ) -> ThreeChecks.Check? {
+        guard case .answer(let rule) = verdict, let injection = rule.injection else { return nil }
+        switch policy.injectionDecision(for: rule, at: origin) {
+        case .useCredential(let credential):
+            let permission = check(credential, .bearer, at: origin, breaker, now)
+            return permission.passed ? .yes("\(permission.reason), in \(injection.description)") : permission
+        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): return .no(reason)
+        }
+    }
+
     /// Whether the breaker permits the use of the credential for a new request to the site.
     private static func check(
         _ credential: EnrolledCredential, _ scheme: AuthenticationScheme, at origin: Origin, _ breaker: Breaker,
@@ -238,6 +253,9 @@ extension Explanation: CustomStringConvertible {
         if !route.isEmpty { text += "route        \(route.sentence)\n" }
         if let interceptionText { text += "anchors      \(interceptionText)\n" }
         if let broker { text += "broker       \(Self.cell(broker))\n" }
+        if let injection {
+            text += "injected     \(Self.cell(injection))\n"
+        }
         if let revocationText { text += "revocation   \(revocationText)\n" }
         for exception in trustExceptions { text += "trust        \(Self.cell(exception))\n" }
         for credential in blocked { text += "blocked      \(credential.name): \(credential.sentence)\n" }
@@ -312,7 +330,7 @@ extension Explanation: Encodable {
         case trust, fingerprint, answers, until
         case blocked, revocation, next
         case session, group, cookies
-        case broker
+        case broker, injected
         case route, anchors
         case crossSite = "cross-site"
     }
@@ -348,6 +366,11 @@ extension Explanation: Encodable {
             var nested = container.nestedContainer(keyedBy: Key.self, forKey: .broker)
             try nested.encode(broker.passed, forKey: .passed)
             try nested.encode(broker.reason, forKey: .reason)
+        }
+        if let injection {
+            var nested = container.nestedContainer(keyedBy: Key.self, forKey: .injected)
+            try nested.encode(injection.passed, forKey: .passed)
+            try nested.encode(injection.reason, forKey: .reason)
         }
         if !route.isEmpty { try container.encode(route, forKey: .route) }
         if interceptionText != nil { try container.encode(anchors, forKey: .anchors) }

@@ -53,6 +53,9 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.pagesFault() {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
+        if problems.isEmpty, let fault = options.unchallengedFault(at: pattern) {
+            problem(at: fault.column, fault.message, hint: fault.hint)
+        }
         if problems.isEmpty, let fault = options.brokerFault(at: pattern) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
@@ -68,11 +71,22 @@ struct SiteLineParser {
             hint: "keep one of the two lines")
     }
 
-    /// The words before the comment.
+    /// The words before the comment. `inject=header:` reaches to the word that contains `{secret}`, because the values
+    /// of fields have spaces.
     static func words(of scalars: [Unicode.Scalar]) -> [Word] {
-        scalars.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map {
-            Word(text: string($0), column: $0.startIndex + 1)
+        let text = scalars.prefix { $0 != "#" }
+        var words: [Word] = []
+        var pieces = text.split { $0 == " " || $0 == "\t" }[...]
+        while var piece = pieces.popFirst() {
+            if string(piece).hasPrefix("inject=header:"), !string(piece).contains(SecretInjection.token),
+                let last = pieces.firstIndex(where: { string($0).contains(SecretInjection.token) })
+            {
+                piece = text[piece.startIndex..<pieces[last].endIndex]
+                pieces = pieces[(last + 1)...]
+            }
+            words.append(Word(text: string(piece), column: piece.startIndex + 1))
         }
+        return words
     }
 
     private mutating func isText() -> Bool {

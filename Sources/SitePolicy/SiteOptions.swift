@@ -29,6 +29,10 @@ struct SiteOptions {
         case session
         case cookies
         case crossSite = "cross-site"
+        case inject
+        case placeholder
+        case redact
+        case challenge
     }
 
     /// The column of `plaintext=yes`.
@@ -50,6 +54,7 @@ struct SiteOptions {
     private var group: (name: String, column: Int)?
     private var cookies: (names: [String], column: Int)?
     private var crossSite: [PageOrigin] = []
+    private(set) var unchallenged = Unchallenged()
     /// The column of `cross-site=`.
     var pagesColumn: Int? { seen[.crossSite] }
 
@@ -93,7 +98,20 @@ struct SiteOptions {
         case .session: group = (try value.group(), word.column)
         case .cookies: cookies = (try value.cookies(), word.column)
         case .crossSite: crossSite = try Self.pages(in: value.text, at: value.column)
+        case .inject: unchallenged.place = (try Self.place(in: value.text, at: value.column), word.column)
+        case .placeholder:
+            unchallenged.placeholder = (try Self.placeholder(in: value.text, at: value.column), word.column)
+        case .redact: unchallenged.redactColumn = try value.yesOrNo() ? word.column : nil
+        case .challenge: unchallenged.challengeColumn = try value.none() ? word.column : nil
         }
+    }
+
+    var hasSession: Bool { group != nil }
+
+    /// The scheme that the line permits, if it is one.
+    var assumedScheme: AuthenticationScheme? {
+        guard let answer, !answer.usesBroker, answer.schemes.count == 1 else { return nil }
+        return answer.schemes[0]
     }
 
     /// The fault of the session's options together, once all words are read. `pattern` is nil if it is faulty itself.
@@ -131,7 +149,9 @@ struct SiteOptions {
     /// The fault of an option that has no effect for a parent proxy, once all words are read.
     func proxyFault(at pattern: SitePattern) -> Fault? {
         guard pattern.scheme == .proxy else { return nil }
-        for name in [Name.identity, .intercept, .http2, .revocation, .crossSite] {
+        for name in [
+            Name.identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
+        ] {
             guard let column = seen[name] else { continue }
             return Fault(
                 column: column, message: "\(name.rawValue)= has no effect for a parent proxy",
@@ -185,6 +205,7 @@ struct SiteOptions {
         rule.speaksHTTP2 = speaksHTTP2
         rule.revocation = revocation
         rule.crossSite = crossSite
+        unchallenged.apply(to: &rule)
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
     }
@@ -204,6 +225,10 @@ struct SiteOptions {
         case .session: "corp"
         case .cookies: "NAME,NAME"
         case .crossSite: "https://app.corp.example"
+        case .inject: "header:X-Api-Key:{secret}"
+        case .placeholder: "no-key-needed"
+        case .redact: "yes"
+        case .challenge: "none"
         }
     }
 
@@ -294,6 +319,15 @@ struct SiteOptions {
             throw fault(
                 "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
                 hint: "write soft, require or off")
+        }
+
+        func none() throws(Fault) -> Bool {
+            guard text == "none" else {
+                throw fault(
+                    "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
+                    hint: "write none, or leave it out")
+            }
+            return true
         }
 
         func yesOrNo() throws(Fault) -> Bool {

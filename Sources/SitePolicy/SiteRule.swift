@@ -49,6 +49,11 @@ package struct SiteRule: Equatable, Sendable {
     /// The group that shares the site's session, and the names of the cookies that make it up; nil for none.
     package var session: SharedSessionRule?
 
+    /// The place of the token in each request (`inject=`); nil: only challenges are answered.
+    package var injection: SecretInjection?
+    /// Whether a 401 without a challenge is answered as if it had one (`challenge=none`).
+    package var assumesChallenge = false
+
     package static let defaultCredential = Remedy.assumedName
 
     /// The schemes with which a parent proxy is answered, strongest first.

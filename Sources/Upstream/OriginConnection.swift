@@ -159,7 +159,8 @@ package final class OriginConnection: OriginLease, KeptConnection, ChannelInboun
             framing, connection: head.upgrade != nil && !changes.withholdsContent ? .upgrade : .keepAlive,
             isForParent: forwarder != nil)
         let isSecret =
-            changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty || changes.sharesSession
+            changes.authorization != nil || changes.cookie != nil || !changes.added.isEmpty || changes.hidesTarget
+            || changes.sharesSession
         chunkedFields = framing.isChunked ? head.fields : nil
         input.wipesHeads = changes.sharesSession
         if changes.sharesSession { tlsHandler?.cleansePlaintext() }

@@ -95,6 +95,8 @@ package enum ContentEnd: Hashable, Sendable {
 package struct RequestChanges: ~Copyable {
     /// The path and query, or `*`.
     package let target: ArraySlice<UInt8>
+    /// The target contains a secret.
+    package let hidesTarget: Bool
     /// The origin's host and port: `Host`, or `:authority`.
     package let authority: String
     /// The request goes out without its content, and without Expect and Upgrade: it only opens a dialogue that
@@ -106,8 +108,10 @@ package struct RequestChanges: ~Copyable {
     package let authorization: AuthorizationField?
     /// Replaces the client's Cookie; nil leaves it unchanged.
     package let cookie: (any SecretFieldValue)?
-    /// Appended to the client's fields, which do not contain these names.
+    /// Appended to the client's fields, or in their place.
     package let added: [AddedField]
+    /// The names of the client's fields that are left out.
+    package let omitted: [String]
     /// The request may have cookies that are kept secret, and the response may set some.
     package let sharesSession: Bool
     /// Appended to `Via` (RFC 9110 §7.6.3).
@@ -118,9 +122,10 @@ package struct RequestChanges: ~Copyable {
     package init(
         target: ArraySlice<UInt8>, authority: String, withholdsContent: Bool, authorization: AuthorizationField?,
         via: ViaField, maxForwards: UInt?, expectsContinue: Bool = false, cookie: (any SecretFieldValue)? = nil,
-        added: [AddedField] = [], sharesSession: Bool = false
+        added: [AddedField] = [], omitted: [String] = [], hidesTarget: Bool = false, sharesSession: Bool = false
     ) {
         self.target = target
+        self.hidesTarget = hidesTarget
         self.authority = authority
         self.withholdsContent = withholdsContent
         self.expectsContinue = expectsContinue
@@ -129,6 +134,7 @@ package struct RequestChanges: ~Copyable {
         self.maxForwards = maxForwards
         self.cookie = cookie
         self.added = added
+        self.omitted = omitted
         self.sharesSession = sharesSession
     }
 }
@@ -145,7 +151,8 @@ extension RequestChanges {
         RequestForwarding(
             target: target, host: authority, framing: framing, authorization: authorization, via: via,
             connection: connection, keepsExpect: !withholdsContent, expectsContinue: expectsContinue,
-            maxForwards: maxForwards, cookie: cookie, added: added, isForParent: isForParent)
+            maxForwards: maxForwards, cookie: cookie, added: added, omitted: omitted, hidesTarget: hidesTarget,
+            isForParent: isForParent)
     }
 }
 

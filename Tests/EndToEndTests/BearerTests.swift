@@ -227,7 +227,7 @@ import Testing
 }
 
 extension Countersign {
-    fileprivate func enroll(token: String) throws {
+    func enroll(token: String) throws {
         try succeed("credential", "set", "api", "--token-stdin", input: token)
     }
 }

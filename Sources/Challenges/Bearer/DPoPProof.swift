@@ -12,7 +12,7 @@ package struct DPoPProof: Sendable {
     private let token: Secret?
 
     /// The name of the field.
-    package static let field: StaticString = "DPoP"
+    package static let field = "DPoP"
     /// The size of ``signed(with:at:random:)``'s random bytes.
     package static let randomByteCount = 16
 

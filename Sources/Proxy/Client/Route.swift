@@ -96,6 +96,8 @@ final class Route {
     let sharedSession: SharedSessionUse?
     /// The identity broker's header, which the line adds to navigation requests; nil for none.
     let brokerUse: BrokerUse?
+    /// The token that the line adds to requests; nil for none.
+    let injection: InjectionUse?
     /// Whether requests say that this device can answer PKeyAuth, in a field that servers which use it look for.
     let announcesDevice: Bool
     /// The treatment of the revocation status of the origin's certificate.
@@ -183,6 +185,7 @@ final class Route {
                     site: "\(origin.scheme.rawValue)://\(origin.authority)", account: policy.brokerAccount(for: rule),
                     cookies: shared.brokerCookies) : nil
         }
+        injection = own.flatMap { InjectionUse(of: $0, at: origin, policy) }
         if let parent {
             context = ParentPaths.context(at: parent.site, policy, hasTLS: parent.hasTLS, shared)
         } else {
@@ -240,7 +243,8 @@ final class Route {
     /// Whether the origin may get anything of the person's, so that it matters which page causes a request.
     private(set) lazy var hasCredential: Bool = {
         guard let rule, challenger == nil else { return false }
-        return answersChallenges || sharedSession != nil || brokerUse != nil || policy.hasCredentialsOfOrigins
+        return answersChallenges || sharedSession != nil || brokerUse != nil || injection != nil
+            || policy.hasCredentialsOfOrigins
             || rule.answer.contains(.certificate) && policy.hasIdentities
     }()
 

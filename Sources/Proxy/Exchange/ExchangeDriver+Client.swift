@@ -42,7 +42,7 @@ extension ExchangeDriver {
         body.beginRequest(
             withContent: sendsContent, isWithheld: withholds, spools: upload != nil && expectsChallenge(to: answer))
         upload?.begin()
-        var cookies: CookieField?
+        var cookies: (any SecretFieldValue)?
         if let use = route.sharedSession { cookies = sessionCookies(use) }
         if let hidden = dialogue?.hiddenCookies, hidden.changesRequest { cookies = cookieField(with: hidden) }
         var added: [AddedField] = []
@@ -50,9 +50,16 @@ extension ExchangeDriver {
         if route.brokerUse != nil { added += brokerFields }
         if let foreignCause, cookies != nil || !added.isEmpty { foreignCause.addedSecret = true }
         if route.challenger == nil, let proof = authorization?.proof {
-            added.append(AddedField(DPoPProof.field, SecretField(secret: proof)))
+            added.append(AddedField(DPoPProof.field, SecretField(secret: proof), replaces: true))
         }
         var target = path
+        var injected = Injected()
+        if let use = route.injection {
+            injected = self.injected(use)
+            added += injected.fields
+            if let cookie = injected.cookie { cookies = cookie }
+            if let changed = injected.target { target = changed }
+        }
         if connection?.forwarder != nil {
             target = absoluteTarget
             added += parentFields(authorization)
@@ -63,7 +70,8 @@ extension ExchangeDriver {
                 target: target, authority: route.authority, withholdsContent: isOpening,
                 authorization: route.challenger == nil ? authorization : nil,
                 via: services.shared.via(isHTTP2: client.speaksHTTP2), maxForwards: maxForwards,
-                expectsContinue: withholds, cookie: cookies, added: added, sharesSession: route.sharedSession != nil))
+                expectsContinue: withholds, cookie: cookies, added: added, omitted: injected.omitted,
+                hidesTarget: injected.target != nil, sharesSession: route.sharedSession != nil))
         guard isCurrent(stream) else { return interrupted() }
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }

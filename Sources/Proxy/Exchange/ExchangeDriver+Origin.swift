@@ -22,10 +22,11 @@ extension ExchangeDriver: OriginStreamDelegate {
         noteAcceptedIdentity(status: status)
         if route.challenger != nil, let head = delivery.buffered?.head { noteParentResponse(head) }
         noteNonce(in: fields)
+        if let use = route.injection { noteInjection(use, status: status) }
         let isParent = route.challenger != nil
         run(
             answers.responseReceived(
-                status: status, challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),
+                status: status, challengeFields: challenges(in: fields, status: status),
                 informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
                 for: self))
         if case .deciding = mode { stream?.pauseReading() }
@@ -50,6 +51,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         guard case .waiting = mode, body.streams || body.isWithheld || !head.hasBody,
             !consumesInterim(status: response.status)
         else { return }
+        if redactor != nil { redact(response.fields) }
         client.sendInterim(response, ResponseChanges(via: responseVia))
     }
 
@@ -186,7 +188,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         if let reason = route.challenger?.reasonForSite, response.head.status == 401, !isElsewhere {
             record.explain(reason)
         }
-        if let notice = withheldNotice(for: response) { return respond(notice) }
+        explainRejection(status: response.head.status)
+        if let notice = withheldNotice(for: response) ?? redact(response.head) { return respond(notice) }
         mode = .delivering
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
@@ -274,6 +277,8 @@ extension ExchangeDriver: OriginStreamDelegate {
     }
 
     private func send(_ content: ByteBuffer) {
+        let content = redactor?.redacted(content) ?? content
+        guard content.readableBytes > 0 else { return }
         record.delivered(byteCount: content.readableBytes)
         client.send(content)
         if !client.isWritable { stream?.pauseReading() }
@@ -281,6 +286,11 @@ extension ExchangeDriver: OriginStreamDelegate {
 
     private func finishDelivery(trailers: FieldLines?) {
         guard case .delivering = mode else { return }
+        if let rest = redactor?.rest() {
+            redactor = nil
+            send(rest)
+            if let trailers { redact(trailers) }
+        }
         mode = .done
         returnConnection()
         log(status: record.status)

@@ -65,6 +65,10 @@ final class ExchangeDriver {
     private(set) var dialogue: Dialogue?
     /// Nil unless the request has large content that may have to be sent again.
     let upload: Upload?
+    /// The token of the site's line was sent.
+    var hasInjected = false
+    /// Replaces the token in the response; nil if it is not looked for.
+    @exclusivity(unchecked) var redactor: SecretRedactor?
     /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
     var lastStep: Step?
@@ -111,7 +115,7 @@ final class ExchangeDriver {
         self.route = route
         self.path = path
 
-        let authorization = head.fields.value(of: .authorization)
+        let authorization = route.injection?.stands(for: head) == true ? nil : head.fields.value(of: .authorization)
         let binds = authorization.map(Self.bindsConnection) == true
         if binds { session.authenticates(itselfTo: route.origin) }
         let foreignCause = ForeignCause.of(head, route, session)

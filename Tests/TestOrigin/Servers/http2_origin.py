@@ -25,6 +25,8 @@ gRPC (any path whose last two parts are these)
   names was cancelled.
 Plain HTTP
   /size/N  N bytes.   /echo  the content comes back.
+  /fields  the path and the fields of the request as JSON, also over http/1.1, and x-api-key as a field.
+  /bare    401 without a challenge unless there is an authorization field, also over http/1.1.
   Other paths: "ok". A path without these is fine for every fault below.
 Faults: /fault/NAME/... is /... with the fault, after the check of credentials; /prefault/NAME/...: before it.
   refused/N      RST_STREAM(REFUSED_STREAM) for the first N requests to this path and query, then normal.
@@ -119,6 +121,11 @@ class Server:
         writer.close()
 
 
+def described(path, fields):
+    """The path and the fields of a request, as JSON."""
+    return json.dumps({"path": path, "fields": [f"{name}: {value}" for name, value in fields]}).encode()
+
+
 async def relay(reader, writer, port):
     """Passes a connection on, in both directions."""
     async def copy(source, target):
@@ -157,7 +164,11 @@ class H1Connection:
                 self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = await self.content(fields)
             asked = self.server.challenges(fields.get("authorization"))
-            status, answer = ("401 Unauthorized", b"") if asked else ("200 OK", b"ok over http/1.1\n")
+            refused = asked or path.startswith("/bare") and "authorization" not in fields
+            status, answer = ("401 Unauthorized", b"") if refused else ("200 OK", b"ok over http/1.1\n")
+            if path.startswith("/fields"):
+                answer = described(path, fields.items())
+                asked = [("x-echo", fields.get("x-api-key", "-"))]
             head = [f"HTTP/1.1 {status}", f"content-length: {len(answer)}", *(f"{n}: {v}" for n, v in asked)]
             self.writer.write("\r\n".join([*head, "", ""]).encode() + (b"" if method == "HEAD" else answer))
             await self.writer.drain()
@@ -330,6 +341,8 @@ class Stream:
                 return
             if asked := self.challenges():
                 return await self.challenge(asked)
+            if path == "/bare" and "authorization" not in self.fields:
+                return self.head([(":status", "401")], end=True)
             if not (fault and not before and await self.fault(fault, argument, path)):
                 await self.answer(path)
         except (Gone, OSError, h2.exceptions.ProtocolError) as error:
@@ -424,18 +437,21 @@ class Stream:
         return self.ended()
 
     async def answer(self, path):
-        parts = path.split("/")
+        parts, more = path.split("/"), []
         if parts[-2:-1] == ["test.Echo"]:
             return await self.grpc(parts[-1])
         if parts[1] == "size":
             body = b"x" * int(parts[2])
         elif parts[1] == "echo":
             body = await self.all_content()
+        elif parts[1].split("?")[0] == "fields":
+            await self.all_content()
+            body, more = described(self.path, self.headers), [("x-echo", self.fields.get("x-api-key", "-"))]
         else:
             await self.all_content()
             body = b"ok\n"
         none = self.fields.get(":method") == "HEAD"
-        self.head([*OK_HEAD, ("content-length", str(len(body)))], end=none)
+        self.head([*OK_HEAD, *more, ("content-length", str(len(body)))], end=none)
         if not none:
             await self.data(body, end=True)
 

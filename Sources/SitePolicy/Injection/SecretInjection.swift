@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// `inject=` of a line: the place in each request for the token, at an API that expects it and never challenges.
+///
+/// The client needs no key. If it insists on one, it gets a ``placeholder``, which the token replaces there and nowhere
+/// else.
+package struct SecretInjection: Equatable, Sendable {
+    package enum Place: Equatable, Sendable {
+        /// A field whose value is the `prefix`, the token and the `suffix`.
+        case header(name: String, prefix: String, suffix: String)
+        /// A parameter of the query (`application/x-www-form-urlencoded`).
+        case query(name: String)
+        /// A cookie (RFC 6265 §4.2.1).
+        case cookie(name: String)
+    }
+
+    package let place: Place
+    /// What clients send in place of the token; nil for nothing.
+    package let placeholder: String?
+    /// Whether the token is replaced by asterisks in the site's responses.
+    package let isRedacted: Bool
+
+    package init(_ place: Place, placeholder: String? = nil, isRedacted: Bool = false) {
+        self.place = place
+        self.placeholder = placeholder
+        self.isRedacted = isRedacted
+    }
+
+    /// The word that stands for the token in the list.
+    static let token = "{secret}"
+
+    /// `the field X-Api-Key`, `the query's key` or `the cookie session`.
+    package var description: String {
+        switch place {
+        case .header(let name, _, _): "the field \(name)"
+        case .query(let name): "the query's \(name)"
+        case .cookie(let name): "the cookie \(name)"
+        }
+    }
+}
+
+// MARK: Placeholders
+
+extension SecretInjection {
+    /// Whether `value`, which a client has sent in the place of the token, only stands for it: it is the placeholder,
+    /// with or without what the line puts around it. The name of a scheme before it may have another case.
+    package func isPlaceholder(_ value: some Sequence<UInt8>) -> Bool {
+        guard let placeholder else { return false }
+        let value = Array(value)
+        if value.elementsEqual(placeholder.utf8) { return true }
+        guard case .header(_, let prefix, let suffix) = place,
+            value.count == prefix.utf8.count + placeholder.utf8.count + suffix.utf8.count
+        else { return false }
+        func lowercased(_ octet: UInt8) -> UInt8 { (0x41...0x5A).contains(octet) ? octet | 0x20 : octet }
+        let start = value.prefix(prefix.utf8.count)
+        return start.map(lowercased).elementsEqual(prefix.utf8.map(lowercased))
+            && value.dropFirst(start.count).elementsEqual((placeholder + suffix).utf8)
+    }
+
+    /// What becomes of a request's target.
+    package enum Target: Equatable, Sendable {
+        /// The text before the token, and after it.
+        case changed(before: [UInt8], after: [UInt8])
+        /// The client has sent a value of its own.
+        case own
+    }
+
+    /// The place of the parameter `name` in a target in origin-form: its value if that is the placeholder, otherwise the
+    /// end of the query.
+    package func target(_ target: some Collection<UInt8>, parameter name: String) -> Target {
+        let target = Array(target)
+        guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else {
+            return .changed(before: target + "?\(name)=".utf8, after: [])
+        }
+        var found: Range<Int>?
+        var start = mark + 1
+        for pair in target[start...].split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false) {
+            start = pair.startIndex
+            let equals = pair.firstIndex(of: UInt8(ascii: "="))
+            guard Self.decoded(pair[..<(equals ?? pair.endIndex)]).elementsEqual(name.utf8) else { continue }
+            let value = equals.map { pair[($0 + 1)...] } ?? pair[pair.endIndex...]
+            // Two readers of two values may read different ones.
+            guard found == nil, equals != nil, isPlaceholder(Self.decoded(value)) else { return .own }
+            found = value.startIndex..<value.endIndex
+        }
+        if let found {
+            return .changed(before: Array(target[..<found.lowerBound]), after: Array(target[found.upperBound...]))
+        }
+        let separator = target.last == UInt8(ascii: "?") || target.last == UInt8(ascii: "&") ? "" : "&"
+        return .changed(before: target + "\(separator)\(name)=".utf8, after: [])
+    }
+
+    /// Without percent-encoding. A plus sign is a space.
+    private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        var index = text.startIndex
+        while index < text.endIndex {
+            let octet = text[index]
+            if octet == UInt8(ascii: "%"), index + 2 < text.endIndex,
+                let value = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
+            {
+                result.append(value)
+                index += 3
+                continue
+            }
+            result.append(octet == UInt8(ascii: "+") ? UInt8(ascii: " ") : octet)
+            index += 1
+        }
+        return result
+    }
+}

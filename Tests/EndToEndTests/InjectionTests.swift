@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignTestOrigin
+import Foundation
+import Testing
+
+/// Tokens for APIs that never challenge: `inject=`, `placeholder=`, `redact=` and `challenge=none`.
+@Suite(.waiting) struct InjectionTests {
+    private static let token = "kanarie-live-0123456789"
+
+    /// An API that shows what it gets, and a user who has listed it.
+    private struct API {
+        let origin: HTTP2Origin
+        let user: Countersign
+        let proxy: RunningProxy
+        let log: String
+
+        init(_ line: String, _ options: [String] = []) throws {
+            origin = try HTTP2Origin(options)
+            user = try Countersign()
+            try user.enroll(token: InjectionTests.token)
+            try user.allow("\(origin.url) credential=api \(line)")
+            log = user.folder.file("log")
+            proxy = try RunningProxy(user, ["--access-log", log])
+        }
+
+        func get(_ path: String = "/fields", _ fields: [(String, String)] = [], _ flags: [String] = []) throws
+            -> HTTPClient.Response
+        {
+            try proxy.send(.curl, HTTPClient.Request(url: origin.url + path, fields: fields, flags: flags))
+        }
+
+        /// Whether the origin has got the token.
+        func gets(_ text: String, _ path: String = "/fields", _ fields: [(String, String)] = [], _ flags: [String] = [])
+            throws -> Bool
+        {
+            let seen = try get(path, fields, flags)
+            #expect(seen.status == 200, "\(seen.said)")
+            return seen.text.contains(text)
+        }
+    }
+
+    private static let versions = [("h2", "--http2"), ("h2", "--http1.1"), ("http/1.1", "--http2")]
+
+    @Test(arguments: versions)
+    func aFieldIsAddedToEachRequest(offered: String, client: String) throws {
+        let api = try API("inject=header:X-Api-Key: {secret}", ["--alpn", offered])
+        for _ in 0..<2 {
+            let seen = try api.get("/fields", [], [client])
+            #expect(seen.text.lowercased().contains("x-api-key: \(Self.token)\""), "\(seen.said) \(seen.text)")
+        }
+        let logged = poll {
+            TextFile.lines(api.log).first { $0.contains("\"challenge\":\"injected\",\"credential\":\"api\"") }
+        }
+        #expect(logged?.contains(Self.token) == false)
+        #expect(
+            try api.user.run("explain", api.origin.url).output.contains(
+                "yes: credential \"api\", in the field X-Api-Key"))
+    }
+
+    @Test func thePlaceholderIsReplacedInItsPlaceOnly() throws {
+        let api = try API("inject=header:Authorization: Bearer {secret} placeholder=no-key-needed")
+        let token = ": Bearer \(Self.token)\""
+        #expect(try api.gets(token))
+        #expect(try api.gets(token, "/fields", [("Authorization", "bearer no-key-needed")]))
+        let elsewhere = try api.get("/fields?key=no-key-needed", [("X-Other", "no-key-needed")])
+        #expect(elsewhere.text.contains("/fields?key=no-key-needed\""), "\(elsewhere.text)")
+        #expect(elsewhere.text.lowercased().contains("x-other: no-key-needed\""))
+        let own = try api.get("/fields", [("Authorization", "Bearer mine")])
+        #expect(own.text.contains("Bearer mine\"") && !own.text.contains(Self.token))
+        #expect(own.proxyStatus.contains("not injected: the client authenticates itself"), "\(own.proxyStatus)")
+    }
+
+    @Test(arguments: ["h2", "http/1.1"]) func aParameterOfTheQueryIsAdded(offered: String) throws {
+        let api = try API("inject=query:key={secret} placeholder=no-key-needed", ["--alpn", offered])
+        #expect(try api.gets("\"/fields?key=\(Self.token)\""))
+        #expect(try api.gets("\"/fields?a=b&key=\(Self.token)&c=d\"", "/fields?a=b&key=no-key-needed&c=d"))
+        #expect(try api.gets("\"/fields?key=mine\"", "/fields?key=mine"))
+    }
+
+    @Test func aCookieIsAdded() throws {
+        let api = try API("inject=cookie:sid={secret}", ["--alpn", "http/1.1"])
+        #expect(try api.gets("cookie: a=b; sid=\(Self.token)\"", "/fields", [("Cookie", "a=b")]))
+        #expect(try api.gets("cookie: sid=mine\"", "/fields", [("Cookie", "sid=mine")]))
+    }
+
+    @Test(arguments: versions)
+    func anEchoOfTheTokenIsRedacted(offered: String, client: String) throws {
+        let api = try API("inject=header:X-Api-Key: {secret} redact=yes", ["--alpn", offered])
+        let seen = try api.get(
+            "/fields", [("Range", "bytes=0-3"), ("Accept-Encoding", "gzip")], [client])
+        let stars = String(repeating: "*", count: Self.token.utf8.count)
+        #expect(seen.status == 200 && seen.text.contains(": \(stars)\""), "\(seen.said) \(seen.text)")
+        #expect(!seen.text.contains(Self.token) && seen.values("x-echo") == [stars])
+        #expect(
+            !seen.text.lowercased().contains("range:") && seen.text.lowercased().contains("accept-encoding: identity"))
+    }
+
+    @Test func nobodyElseGetsTheToken() throws {
+        let api = try API("inject=header:X-Api-Key: {secret}")
+        // A page of another origin.
+        let page = [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors")]
+        #expect(try !api.gets(Self.token, "/fields", page))
+        // Another host on the same port.
+        let other = try api.proxy.get("https://127.0.0.1:\(api.origin.port)/fields", flags: ["-k"])
+        #expect(!other.text.contains(Self.token))
+        // A certificate that somebody has accepted.
+        let untrusting = try Countersign(anchors: [])
+        try untrusting.enroll(token: Self.token)
+        try untrusting.allow("\(api.origin.url) credential=api inject=header:X-Api-Key: {secret}")
+        let proxy = try untrusting.serve()
+        let accepted = try proxy.get(api.origin.url + "/fields", flags: ["-k"])
+        #expect(accepted.status == 200 && !accepted.text.contains(Self.token), "\(accepted.said)")
+        #expect(accepted.proxyStatus.contains("not injected"), "\(accepted.proxyStatus)")
+    }
+
+    @Test func aRejectedTokenIsNotSentAgain() throws {
+        let api = try API("inject=header:X-Api-Key: {secret}")
+        let refused = try api.get("/bare")
+        #expect(refused.status == 401 && refused.proxyStatus.contains("has rejected credential"), "\(refused.said)")
+        #expect(try !api.gets(Self.token))
+        try api.user.succeed("credential", "set", "api", "--token-stdin", input: "kanarie-new-0123456789")
+        #expect(poll { (try? api.gets("kanarie-new-0123456789")) == true ? true : nil } == true)
+    }
+
+    @Test(arguments: ["h2", "http/1.1"]) func a401WithoutAChallengeIsAnswered(offered: String) throws {
+        let api = try API("answer=bearer challenge=none", ["--alpn", offered])
+        #expect(try api.get("/bare").status == 200)
+        #expect(try api.get("/fields").text.lowercased().contains("authorization: bearer \(Self.token)"))
+        let strict = try API("answer=bearer", ["--alpn", offered])
+        #expect(try strict.get("/bare").status == 401)
+    }
+}

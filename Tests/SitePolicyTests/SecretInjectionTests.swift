@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignChallenges
+import Testing
+
+@testable import CountersignSitePolicy
+
+/// `inject=`, `placeholder=`, `redact=` and `challenge=none`.
+@Suite struct SecretInjectionTests {
+    private static func rule(_ options: String) throws -> SiteRule {
+        try SiteList(files: [("a.sites", "https://a.example \(options)")]).rules[0]
+    }
+
+    @Test(
+        arguments: [
+            ("header:X-Api-Key:{secret}", .header(name: "X-Api-Key", prefix: "", suffix: "")),
+            ("header:X-Api-Key: {secret}", .header(name: "X-Api-Key", prefix: "", suffix: "")),
+            ("header:Authorization: Bearer {secret}", .header(name: "Authorization", prefix: "Bearer ", suffix: "")),
+            (
+                "header:Authorization:   Token  token={secret};v=2",
+                .header(name: "Authorization", prefix: "Token  token=", suffix: ";v=2")
+            ),
+            ("query:key={secret}", .query(name: "key")),
+            ("cookie:sid={secret}", .cookie(name: "sid")),
+        ] as [(String, SecretInjection.Place)])
+    func thePlaceIsRead(text: String, place: SecretInjection.Place) throws {
+        for after in ["", " credential=api", " # a comment"] {
+            let rule = try Self.rule("inject=\(text)\(after)")
+            #expect(rule.injection == SecretInjection(place))
+            #expect(rule.answer.isEmpty)
+        }
+        let rule = try Self.rule("inject=\(text) answer=basic redact=yes")
+        #expect(rule.injection?.isRedacted == true && rule.answer == [.basic])
+    }
+
+    @Test func theWordsAroundAValueWithSpacesAreRead() throws {
+        let rule = try Self.rule(
+            "credential=api inject=header:Authorization: Bearer {secret} placeholder=sk-placeholder http2=no")
+        #expect(rule.credential == "api" && !rule.speaksHTTP2)
+        #expect(
+            rule.injection
+                == SecretInjection(
+                    .header(name: "Authorization", prefix: "Bearer ", suffix: ""), placeholder: "sk-placeholder"))
+    }
+
+    @Test(
+        arguments: [
+            ("sk-placeholder", true), ("Bearer sk-placeholder", true), ("bearer sk-placeholder", true),
+            ("BEARER sk-placeholder", true), ("Bearer SK-placeholder", false), ("Bearer  sk-placeholder", false),
+            ("Bearer sk-placeholder2", false), ("Basic sk-placeholder", false), ("", false), ("Bearer ", false),
+            ("xsk-placeholder", false), ("sk-placeholder, sk-placeholder", false),
+        ])
+    func onlyThePlaceholderItselfStandsForTheToken(value: String, stands: Bool) {
+        let injection = SecretInjection(
+            .header(name: "Authorization", prefix: "Bearer ", suffix: ""), placeholder: "sk-placeholder")
+        #expect(injection.isPlaceholder(value.utf8) == stands)
+        #expect(!SecretInjection(injection.place).isPlaceholder(value.utf8))
+    }
+
+    @Test(
+        arguments: [
+            ("/", "/?key=[]"), ("/a?", "/a?key=[]"), ("/a?b", "/a?b&key=[]"), ("/a?b&", "/a?b&key=[]"),
+            ("/a?b=c", "/a?b=c&key=[]"), ("/a?key=sk-placeholder", "/a?key=[]"),
+            ("/a?x=1&key=sk-placeholder&y=2", "/a?x=1&key=[]&y=2"), ("/a?k%65y=sk-placeholder", "/a?k%65y=[]"),
+            ("/a?key=sk%2Dplaceholder", "/a?key=[]"), ("/a?keys=1", "/a?keys=1&key=[]"),
+            ("/a?Key=1", "/a?Key=1&key=[]"), ("/a?key=mine", nil), ("/a?key", nil), ("/a?key=", nil),
+            ("/a?k%65y=mine", nil), ("/a?key=sk-placeholder&key=mine", nil),
+            ("/a?key=mine&key=sk-placeholder", nil), ("/a?key=sk-placeholder&key=sk-placeholder", nil),
+            ("/a?x=sk-placeholder", "/a?x=sk-placeholder&key=[]"),
+            ("/key=sk-placeholder", "/key=sk-placeholder?key=[]"),
+            ("/a??key=sk-placeholder", "/a??key=sk-placeholder&key=[]"), ("/a?k%6", "/a?k%6&key=[]"),
+        ] as [(String, String?)])
+    func theParameterIsAddedOrReplaced(target: String, expected: String?) {
+        let injection = SecretInjection(.query(name: "key"), placeholder: "sk-placeholder")
+        let text: String? =
+            switch injection.target(Array(target.utf8), parameter: "key") {
+            case .changed(let before, let after): String(decoding: before + "[]".utf8 + after, as: UTF8.self)
+            case .own: nil
+            }
+        #expect(text == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("inject=body:{secret}", 26, "unknown place"), ("inject={secret}", 26, "inject= names no place"),
+            ("inject=header:X-A: b", 26, "not exactly once"), ("inject=query:a=x", 26, "not exactly once"),
+            ("inject=query:a={secret}{secret}", 26, "not exactly once"),
+            ("inject=header:X-A {secret}", 26, "names no field"), ("inject=header:: {secret}", 26, "names no field"),
+            ("inject=header:X(A): {secret}", 26, "names no field"),
+            ("inject=header:Host: {secret}", 26, "belongs to the proxy"),
+            ("inject=header:content-length: {secret}", 26, "belongs to the proxy"),
+            ("inject=header:Proxy-Authorization: {secret}", 26, "belongs to the proxy"),
+            ("inject=header:Cookie: a={secret}", 26, "belongs to the proxy"),
+            ("inject=header:X-A: größe{secret}", 26, "is not ASCII"),
+            ("inject=query:{secret}", 26, "is not NAME="), ("inject=query:a={secret}x", 26, "is not NAME="),
+            ("inject=query:a+b={secret}", 26, "is not the name of a parameter"),
+            ("inject=cookie:={secret}", 26, "is not the name of a cookie"),
+            ("inject=header:X: {secret} placeholder=short", 57, "cannot be a placeholder"),
+            ("inject=query:a={secret} placeholder=has&and-more", 55, "cannot be a placeholder"),
+            ("inject=cookie:a={secret} placeholder=sk-placeholder", 44, "in a field or in the query only"),
+            ("inject=header:X: {secret} intercept=no", 19, "no effect with intercept=no"),
+            ("inject=header:X: {secret} inject=query:a={secret}", 45, "is given twice"),
+            ("placeholder=sk-placeholder", 19, "no effect without inject="),
+            ("redact=yes", 19, "no effect without inject="),
+            ("challenge=basic", 29, "unknown value"), ("challenge=none", 19, "needs the one scheme"),
+            ("answer=basic,bearer challenge=none", 39, "needs the one scheme"),
+            ("answer=digest challenge=none", 33, "cannot be answered without a challenge"),
+            ("answer=basic challenge=none inject=query:a={secret}", 32, "no effect with inject="),
+            (
+                "session=corp cookies=a inject=cookie:b={secret}", 42, "no effect with session="
+            ),
+        ])
+    func aFaultNamesItsPlaceAndWhatToDo(options: String, column: Int, message: String) {
+        let problems = SiteListErrorTests.problems(("a.sites", "https://a.example \(options)"))
+        #expect(problems.first?.message.contains(message) == true, "\(problems)")
+        #expect(problems.first?.column == column && problems.first?.hint?.isEmpty == false, "\(problems)")
+    }
+
+    @Test(arguments: ["http://a.example plaintext=yes", "proxy://a.example:3128"])
+    func aTokenIsInjectedOverTLSOnly(site: String) {
+        let problems = SiteListErrorTests.problems(("a.sites", "\(site) inject=query:key={secret}"))
+        #expect(problems.count == 1, "\(problems)")
+    }
+
+    @Test(
+        arguments: [
+            ("answer=basic", "Basic realm=\"a.example\""), ("answer=bearer", "Bearer"), ("answer=ntlm", "NTLM"),
+            ("answer=negotiate", "Negotiate"),
+        ])
+    func the401ThatHasNoChallengeStandsForOne(answer: String, challenge: String) throws {
+        #expect(try Self.rule("\(answer) challenge=none").assumedChallenge == challenge)
+        #expect(try Self.rule(answer).assumedChallenge == nil)
+    }
+}
