@@ -91,18 +91,15 @@ package struct FieldLines: Hashable, Sendable {
         }
     }
 
-    /// Overwrites each occurrence of `secret` in a value with asterisks, in copies of these fields, too.
+    /// Overwrites each occurrence of `secret` in the whole head with asterisks, in copies of these fields, too. It must
+    /// have no white space and no colon, so that it is no part of the head's structure.
     package func redact(_ secret: UnsafeRawBufferPointer) {
-        guard let pattern = secret.baseAddress, secret.count > 0 else { return }
+        guard let pattern = secret.baseAddress, secret.count > 0, bytes.count >= secret.count else { return }
         bytes.withUnsafeBytes { octets in
             guard let start = octets.baseAddress else { return }
-            for line in lines {
-                let value = Range<Int>(line.value)
-                guard value.count >= secret.count else { continue }
-                for offset in value.lowerBound...(value.upperBound - secret.count)
-                where memcmp(start + offset, pattern, secret.count) == 0 {
-                    memset(UnsafeMutableRawPointer(mutating: start + offset), 0x2A, secret.count)
-                }
+            for offset in 0...(octets.count - secret.count)
+            where memcmp(start + offset, pattern, secret.count) == 0 {
+                memset(UnsafeMutableRawPointer(mutating: start + offset), 0x2A, secret.count)
             }
         }
     }

@@ -79,7 +79,8 @@ struct SiteLineParser {
         var pieces = text.split { $0 == " " || $0 == "\t" }[...]
         while var piece = pieces.popFirst() {
             if string(piece).hasPrefix("inject=header:"), !string(piece).contains(SecretInjection.token),
-                let last = pieces.firstIndex(where: { string($0).contains(SecretInjection.token) })
+                let last = pieces.firstIndex(where: { string($0).contains(SecretInjection.token) }),
+                !pieces[...last].contains(where: { SiteOptions.isOption(string($0)) })
             {
                 piece = text[piece.startIndex..<pieces[last].endIndex]
                 pieces = pieces[(last + 1)...]

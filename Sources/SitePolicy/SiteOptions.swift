@@ -108,6 +108,16 @@ struct SiteOptions {
 
     var hasSession: Bool { group != nil }
 
+    /// Whether the line permits no answer but a client certificate.
+    var permitsOnlyCertificates: Bool {
+        answer.map { !$0.usesBroker && $0.schemes.allSatisfy { $0 == .certificate } } ?? true
+    }
+
+    /// Whether a word is `name=value` of an option that exists.
+    static func isOption(_ word: String) -> Bool {
+        word.contains("=") && Name(rawValue: String(word.prefix { $0 != "=" })) != nil
+    }
+
     /// The scheme that the line permits, if it is one.
     var assumedScheme: AuthenticationScheme? {
         guard let answer, !answer.usesBroker, answer.schemes.count == 1 else { return nil }
@@ -378,21 +388,5 @@ struct SiteOptions {
         private func fault(_ message: String, at column: Int? = nil, hint: String) -> Fault {
             Fault(column: column ?? self.column, message: message, hint: hint)
         }
-    }
-}
-
-extension SiteRule {
-    /// Whether `text` can be the name of a credential or identity: 1 to 64 letters, digits, dots, underscores and
-    /// hyphens.
-    package static func isStoredName(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
     }
 }

@@ -90,6 +90,20 @@ package struct SharedSessionRule: Equatable, Sendable {
 }
 
 extension SiteRule {
+    /// Whether `text` can be the name of a credential or identity: 1 to 64 letters, digits, dots, underscores and
+    /// hyphens.
+    package static func isStoredName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+
     /// Whether `text` can be the name of a group: that of a credential which begins with a letter or digit.
     package static func isGroupName(_ text: String) -> Bool {
         isStoredName(text) && text.utf8.first.map { !"._-".utf8.contains($0) } == true

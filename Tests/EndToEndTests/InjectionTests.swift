@@ -101,6 +101,8 @@ import Testing
         // A page of another origin.
         let page = [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors")]
         #expect(try !api.gets(Self.token, "/fields", page))
+        let link = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+        #expect(try !api.gets(Self.token, "/fields", link))
         // Another host on the same port.
         let other = try api.proxy.get("https://127.0.0.1:\(api.origin.port)/fields", flags: ["-k"])
         #expect(!other.text.contains(Self.token))
@@ -118,9 +120,19 @@ import Testing
         let api = try API("inject=header:X-Api-Key: {secret}")
         let refused = try api.get("/bare")
         #expect(refused.status == 401 && refused.proxyStatus.contains("has rejected credential"), "\(refused.said)")
+        let withheld = try api.get("/bare")
+        #expect(withheld.proxyStatus.contains("not injected: credential \"api\" was rejected"), "\(withheld.said)")
         #expect(try !api.gets(Self.token))
         try api.user.succeed("credential", "set", "api", "--token-stdin", input: "kanarie-new-0123456789")
         #expect(poll { (try? api.gets("kanarie-new-0123456789")) == true ? true : nil } == true)
+    }
+
+    /// A 401 may be about the request alone.
+    @Test func aTokenThatTheSiteHasAcceptedStaysInUse() throws {
+        let api = try API("inject=header:X-Api-Key: {secret}")
+        #expect(try api.gets(Self.token))
+        #expect(try api.get("/bare").status == 401)
+        #expect(try api.gets(Self.token))
     }
 
     @Test(arguments: ["h2", "http/1.1"]) func a401WithoutAChallengeIsAnswered(offered: String) throws {

@@ -29,8 +29,8 @@ import Testing
             #expect(rule.injection == SecretInjection(place))
             #expect(rule.answer.isEmpty)
         }
-        let rule = try Self.rule("inject=\(text) answer=basic redact=yes")
-        #expect(rule.injection?.isRedacted == true && rule.answer == [.basic])
+        let rule = try Self.rule("inject=\(text) answer=certificate redact=yes")
+        #expect(rule.injection?.isRedacted == true && rule.answer == [.certificate])
     }
 
     @Test func theWordsAroundAValueWithSpacesAreRead() throws {
@@ -68,7 +68,8 @@ import Testing
             ("/a?key=mine&key=sk-placeholder", nil), ("/a?key=sk-placeholder&key=sk-placeholder", nil),
             ("/a?x=sk-placeholder", "/a?x=sk-placeholder&key=[]"),
             ("/key=sk-placeholder", "/key=sk-placeholder?key=[]"),
-            ("/a??key=sk-placeholder", "/a??key=sk-placeholder&key=[]"), ("/a?k%6", "/a?k%6&key=[]"),
+            ("/a?%+5key=1", "/a?%+5key=1&key=[]"), ("/a??key=sk-placeholder", "/a??key=sk-placeholder&key=[]"),
+            ("/a?k%6", "/a?k%6&key=[]"),
         ] as [(String, String?)])
     func theParameterIsAddedOrReplaced(target: String, expected: String?) {
         let injection = SecretInjection(.query(name: "key"), placeholder: "sk-placeholder")
@@ -98,6 +99,9 @@ import Testing
             ("inject=header:X: {secret} placeholder=short", 57, "cannot be a placeholder"),
             ("inject=query:a={secret} placeholder=has&and-more", 55, "cannot be a placeholder"),
             ("inject=cookie:a={secret} placeholder=sk-placeholder", 44, "in a field or in the query only"),
+            ("inject=header:X-A: redact=yes {secret}", 26, "not exactly once"),
+            ("inject=header:Date: {secret}", 26, "belongs to the proxy"),
+            ("answer=basic inject=query:a={secret}", 32, "in place of an answer"),
             ("inject=header:X: {secret} intercept=no", 19, "no effect with intercept=no"),
             ("inject=header:X: {secret} inject=query:a={secret}", 45, "is given twice"),
             ("placeholder=sk-placeholder", 19, "no effect without inject="),

@@ -205,6 +205,12 @@ package final class BreakerBoard: Sendable {
         return state.withLock { $0.breaker.isRejected(key, at: now()) }
     }
 
+    /// Why the credential must not be sent there for any request; nil if it may.
+    package func refusal(of key: Breaker.Key) -> Refusal? {
+        guard hasFailures.load(ordering: .acquiring) else { return nil }
+        return state.withLock { $0.breaker.refusal(of: key, at: now()) }
+    }
+
     /// Whether the credential of `pulse` may be sent there before a challenge. Every request that was answered here
     /// before asks: it costs no lock, unless a credential has failed.
     package func mayPreempt(_ pulse: CredentialPulse?, _ key: @autoclosure () -> Breaker.Key) -> Bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAnswering
+import CountersignChallenges
 import CountersignCookies
 
 /// A driver's state for an exchange that answers a challenge, besides its `AnswerDialogue`. An object, because most
@@ -14,6 +15,10 @@ final class Dialogue {
     var asksBroker = false
     /// The cookies of responses that the client did not get.
     var hiddenCookies: HiddenCookies?
+    /// The token of the site's line that was sent with the last request; nil for none.
+    var injection: SentInjection?
+    /// Why it was not sent.
+    var withheldInjection: Refusal?
     /// The part received so far of the response with the most recently answered challenge.
     var lastChallenge: BufferedResponse?
 }

@@ -53,12 +53,18 @@ extension ExchangeDriver {
             added.append(AddedField(DPoPProof.field, SecretField(secret: proof), replaces: true))
         }
         var target = path
-        var injected = Injected()
+        var omitted: [String] = []
+        var injected: Injected?
         if let use = route.injection {
-            injected = self.injected(use)
-            added += injected.fields
-            if let cookie = injected.cookie { cookies = cookie }
-            if let changed = injected.target { target = changed }
+            let changes = self.injected(use)
+            added += changes.fields
+            omitted = changes.omitted
+            if var cookie = changes.cookie {
+                if cookies != nil { cookie.others = cookies }
+                cookies = cookie
+            }
+            if let changed = changes.target { target = changed }
+            injected = changes
         }
         if connection?.forwarder != nil {
             target = absoluteTarget
@@ -70,8 +76,9 @@ extension ExchangeDriver {
                 target: target, authority: route.authority, withholdsContent: isOpening,
                 authorization: route.challenger == nil ? authorization : nil,
                 via: services.shared.via(isHTTP2: client.speaksHTTP2), maxForwards: maxForwards,
-                expectsContinue: withholds, cookie: cookies, added: added, omitted: injected.omitted,
-                hidesTarget: injected.target != nil, sharesSession: route.sharedSession != nil))
+                expectsContinue: withholds, cookie: cookies, added: added, omitted: omitted,
+                hidesTarget: injected?.target != nil, sharesSession: route.sharedSession != nil))
+        injected?.wipe()
         guard isCurrent(stream) else { return interrupted() }
         if withholds { return awaitInvitation(on: stream) }
         if sendsContent { return self.sendContent(to: stream) }

@@ -8,6 +8,7 @@ import CountersignCryptography
 import CountersignHTTP1
 import CountersignSitePolicy
 import CountersignUpstream
+import Glibc
 
 /// A route's use of the token that its site's line adds to each request. An object, so that a route without one pays
 /// for a comparison with nil only.
@@ -15,6 +16,8 @@ final class InjectionUse {
     let rule: SecretInjection
     /// The token, or why there is none.
     let decision: CredentialDecision
+    /// The site has accepted the token, so that a 401 is about the request. No server locks an account for a token.
+    var wasAccepted = false
     private let origin: Origin
 
     /// Nil if the line injects nothing.
@@ -44,7 +47,7 @@ final class InjectionUse {
 /// The part of a request that the token changes.
 struct Injected {
     var fields: [AddedField] = []
-    var cookie: (any SecretFieldValue)?
+    var cookie: InjectedCookie?
     /// The whole target.
     var target: ArraySlice<UInt8>?
     /// The names of the client's fields that are left out.
@@ -58,6 +61,18 @@ private struct Withheld: Error {
     init(_ reason: Refusal) { self.reason = reason }
 
     init(_ cause: Refusal.Cause, _ text: String) { reason = Refusal(cause, text) }
+}
+
+/// A token that went out with a request, and what its response needs.
+final class SentInjection {
+    let token: TokenCredential
+    /// Replaces the token in the response; nil if it is not looked for.
+    var redactor: SecretRedactor?
+
+    init(_ token: TokenCredential, isRedacted: Bool) {
+        self.token = token
+        redactor = isRedacted ? SecretRedactor(token.token) : nil
+    }
 }
 
 /// A field value with a token in it.
@@ -77,6 +92,26 @@ private struct InjectedField: SecretFieldValue {
     }
 }
 
+/// The value of a Cookie field: other cookies, then one with a token.
+struct InjectedCookie: SecretFieldValue {
+    /// The cookies before it; nil for none.
+    var others: (any SecretFieldValue)?
+    fileprivate let name: String
+    fileprivate let secret: Secret
+
+    var byteCount: Int { (others?.byteCount ?? 0) + name.utf8.count + secret.count + 3 }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) {
+        if let others, others.byteCount > 0 {
+            others.forEachPart(write)
+            ("; " as StaticString).withUTF8Buffer { write(UnsafeRawBufferPointer($0)) }
+        }
+        var start = "\(name)="
+        start.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+        secret.withBytes { write($0) }
+    }
+}
+
 private struct AcceptedCodings: SecretFieldValue {
     private static let value: StaticString = "identity"
 
@@ -90,21 +125,21 @@ private struct AcceptedCodings: SecretFieldValue {
 extension ExchangeDriver {
     /// The request's changes for the token of the site's line; none if the request must not have it.
     func injected(_ use: InjectionUse) -> Injected {
-        hasInjected = false
+        dialogue?.injection = nil
         do throws(Withheld) {
             let token = try permittedToken(use)
             var injected = try changes(for: use.rule, token.token)
-            hasInjected = true
+            beginDialogue().injection = SentInjection(token, isRedacted: use.rule.isRedacted)
             record.answered("injected", with: token.name)
             foreignCause?.addedSecret = true
             if use.rule.isRedacted {
                 // A part of the token, or its compressed form, would not be recognised.
                 injected.fields.append(AddedField("Accept-Encoding", AcceptedCodings(), replaces: true))
                 injected.omitted += ["Range", "If-Range"]
-                redactor = SecretRedactor(token.token)
             }
             return injected
         } catch {
+            beginDialogue().withheldInjection = error.reason
             record.explain("not injected: \(error.reason.text)")
             return Injected()
         }
@@ -114,6 +149,8 @@ extension ExchangeDriver {
     /// does not authenticate itself and is still the same user's, and the site has not rejected the token.
     private func permittedToken(_ use: InjectionUse) throws(Withheld) -> TokenCredential {
         if let refusal = foreignCause?.refusal { throw Withheld(refusal.refusal) }
+        // A person who follows a link wants a page. No API is used so, and the link may be any page's.
+        if case .navigation? = foreignCause?.verdict { throw Withheld("a page of another origin has led there") }
         // A certificate that somebody has accepted is no proof of who reads the token.
         guard acquisition.trust == .verified else { throw Withheld(.untrusted) }
         guard mayBeAnswered else { throw Withheld(.ownAuthorization, "the client authenticates itself") }
@@ -125,17 +162,27 @@ extension ExchangeDriver {
         case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw Withheld(reason)
         case .useCredential(.token(let token)):
             if policy.hasExpired(token.reference, now: services.shared.wallClock) {
+                renew(token.reference)
                 throw Withheld(.noCredential, "the access token \"\(token.name)\" has expired")
             }
             if use.rule.isRedacted, token.token.count < SecretRedactor.minimumBytes {
                 throw Withheld("redact=yes cannot find a token of fewer than \(SecretRedactor.minimumBytes) bytes")
             }
-            guard !services.shared.breaker.isRejected(use.key(of: token)) else {
-                throw Withheld(.blocked(token.name), "the site has rejected credential \"\(token.name)\"")
+            if use.rule.isRedacted, case .query = use.rule.place,
+                !token.token.withBytes({ $0.allSatisfy(isUnreserved) })
+            {
+                throw Withheld("redact=yes cannot find a token that is percent-encoded")
             }
+            if let refusal = services.shared.breaker.refusal(of: use.key(of: token)) { throw Withheld(refusal) }
             return token
         case .useCredential: throw Withheld(.noCredential, "only a token can be injected")
         }
+    }
+
+    /// Has a token renewed for later requests.
+    private func renew(_ token: CredentialReference) {
+        guard let renewer = answerServices.renewer else { return }
+        Task { _ = await renewer.renew(token, .expired) }
     }
 
     private func changes(for rule: SecretInjection, _ token: Secret) throws(Withheld) -> Injected {
@@ -149,18 +196,18 @@ extension ExchangeDriver {
             let value = InjectedField(prefix: prefix, secret: token, suffix: suffix)
             injected.fields.append(AddedField(name, value, replaces: !own.isEmpty))
         case .query(let name):
-            guard path.first == UInt8(ascii: "/") else { throw Withheld("the request's target has no query") }
+            guard path.first == UInt8(ascii: "/"), !path.contains(UInt8(ascii: "#")) else {
+                throw Withheld("the request's target has no query")
+            }
             guard case .changed(let before, let after) = rule.target(path, parameter: name) else {
                 throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
             }
-            injected.target = (before + token.withBytes { Array($0).percentEncoded } + after)[...]
+            injected.target = Self.joined(before, token, after)[...]
         case .cookie(let name):
             guard !SentCookies(sentCookies).contains(name) else {
                 throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
             }
-            let own = Array(sentCookies.filter { !$0.isEmpty }.joined(separator: "; ".utf8))
-            let prefix = String(decoding: own, as: UTF8.self) + (own.isEmpty ? "" : "; ") + "\(name)="
-            injected.cookie = InjectedField(prefix: prefix, secret: token, suffix: "")
+            injected.cookie = InjectedCookie(others: CookieField(own: sentCookies, []), name: name, secret: token)
         }
         return injected
     }
@@ -169,12 +216,14 @@ extension ExchangeDriver {
 
     /// Reports the site's verdict about the token to the breaker.
     func noteInjection(_ use: InjectionUse, status: Int) {
-        guard hasInjected, case .useCredential(.token(let token)) = use.decision else { return }
+        guard let token = dialogue?.injection?.token else { return }
         let key = use.key(of: token)
-        if status == 401 {
+        guard status == 401 else {
+            if status < 400 { use.wasAccepted = true }
+            return
+        }
+        if !use.wasAccepted {
             services.shared.breaker.ended(key, for: requestTag, .rejected)
-        } else {
-            services.shared.breaker.acceptedUnasked(key, for: requestTag)
         }
     }
 }
@@ -191,46 +240,70 @@ extension ExchangeDriver {
         return [ChallengeField(octets: Array(assumed.utf8))]
     }
 
-    /// Says that the site has rejected the token, in place of why its challenge was not answered.
-    func explainRejection(status: Int) {
-        guard hasInjected, status == 401, case .useCredential(.token(let token))? = route.injection?.decision else {
-            return
+    /// Says of a 401 what became of the token, in place of why the challenge was not answered.
+    func explainInjection(status: Int) {
+        guard status == 401 else { return }
+        if let token = dialogue?.injection?.token {
+            record.explain("the site has rejected credential \"\(token.name)\", which was injected")
+        } else if let reason = dialogue?.withheldInjection {
+            record.explain("not injected: \(reason.text)")
         }
-        record.explain("the site has rejected credential \"\(token.name)\", which was injected")
     }
 
-    /// Takes the token out of the head of a response, which must not be compressed.
-    func redact(_ head: ResponseHead) -> OwnResponse? {
-        guard redactor != nil else { return nil }
+    /// The response to a request with a token that cannot be looked for in the response.
+    func redactionFault(_ head: ResponseHead) -> OwnResponse? {
+        guard dialogue?.injection?.redactor != nil else { return nil }
         let codings = head.fields.values(named: "Content-Encoding").filter { $0.lowercased() != "identity" }
-        guard codings.isEmpty else {
-            return OwnResponse(
-                status: 502, detail: "the response is compressed, so that redact=yes cannot search it for the token",
-                proxyError: "http_response_content_coding")
-        }
-        redact(head.fields)
-        return nil
+        guard !codings.isEmpty else { return nil }
+        return OwnResponse(
+            status: 502, detail: "the response is compressed, so that redact=yes cannot search it for the token",
+            proxyError: "http_response_content_coding")
     }
 
     /// Takes the token out of fields.
     func redact(_ fields: FieldLines) {
-        guard hasInjected, case .useCredential(.token(let token))? = route.injection?.decision else { return }
-        token.token.withBytes { fields.redact($0) }
+        guard let injection = dialogue?.injection, injection.redactor != nil else { return }
+        injection.token.token.withBytes { fields.redact($0) }
+    }
+
+    /// With the token percent-encoded, in one array that can be overwritten.
+    private static func joined(_ before: [UInt8], _ token: Secret, _ after: [UInt8]) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var target: [UInt8] = []
+        target.reserveCapacity(before.count + 3 * token.count + after.count)
+        target += before
+        token.withBytes { octets in
+            for octet in octets {
+                if isUnreserved(octet) {
+                    target.append(octet)
+                } else {
+                    target.append(UInt8(ascii: "%"))
+                    target.append(digits[Int(octet >> 4)])
+                    target.append(digits[Int(octet & 15)])
+                }
+            }
+        }
+        target += after
+        return target
     }
 }
 
-extension [UInt8] {
-    /// With percent-encoding of all but unreserved characters (RFC 3986 §2.3).
-    fileprivate var percentEncoded: [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        return flatMap { octet -> [UInt8] in
-            switch octet {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                [octet]
-            default: [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
-            }
+extension Injected {
+    /// Overwrites the target with the token, in copies of it, too.
+    func wipe() {
+        target?.withUnsafeBytes { octets in
+            guard let start = octets.baseAddress else { return }
+            explicit_bzero(UnsafeMutableRawPointer(mutating: start), octets.count)
         }
+    }
+}
+
+/// RFC 3986 §2.3.
+private func isUnreserved(_ octet: UInt8) -> Bool {
+    switch octet {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+    default: "-._~".utf8.contains(octet)
     }
 }

@@ -36,9 +36,10 @@ extension ExchangeDriver {
         let isParent = route.challenger != nil
         let fields = response.fields
         noteNonce(in: fields)
+        if let use = route.injection { noteInjection(use, status: response.status) }
         let outcome = answers.lateResponseReceived(
             status: response.status,
-            challengeFields: fields.challengeFields(of: isParent ? .parentProxy : .origin),
+            challengeFields: challenges(in: fields, status: response.status),
             informationFields: fields.values(of: isParent ? .proxyAuthenticationInfo : .authenticationInfo),
             for: self)
         if let outcome { note(outcome) }

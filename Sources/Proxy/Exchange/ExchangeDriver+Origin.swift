@@ -11,6 +11,7 @@ import NIOCore
 extension ExchangeDriver: OriginStreamDelegate {
     func originResponded(_ response: consuming ResponseHead, content: ContentEnd) {
         lastProgress = services.now
+        redact(response.fields)
         if let repair = response.repair { record.repaired(repair) }
         if response.isInformational { return informational(response) }
         guard case .waiting = mode, !repeatsWithoutExpectation(response) else { return }
@@ -51,7 +52,6 @@ extension ExchangeDriver: OriginStreamDelegate {
         guard case .waiting = mode, body.streams || body.isWithheld || !head.hasBody,
             !consumesInterim(status: response.status)
         else { return }
-        if redactor != nil { redact(response.fields) }
         client.sendInterim(response, ResponseChanges(via: responseVia))
     }
 
@@ -188,8 +188,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         if let reason = route.challenger?.reasonForSite, response.head.status == 401, !isElsewhere {
             record.explain(reason)
         }
-        explainRejection(status: response.head.status)
-        if let notice = withheldNotice(for: response) ?? redact(response.head) { return respond(notice) }
+        explainInjection(status: response.head.status)
+        if let notice = withheldNotice(for: response) ?? redactionFault(response.head) { return respond(notice) }
         mode = .delivering
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
@@ -232,7 +232,8 @@ extension ExchangeDriver: OriginStreamDelegate {
     ) -> ResponseChanges {
         let isExplained = route.isListed || acquisition.trust.decider != nil
         var changes = ResponseDelivery.changes(
-            to: response, via: responseVia, reason: isExplained ? record.reason : nil)
+            to: response, via: responseVia, reason: isExplained ? record.reason : nil,
+            isAboutAnswer: route.injection == nil)
         changes.dropsAuthentication = wasAccepted && response.head.status != 401 && route.challenger == nil
         changes.setCookies = hiddenSetCookies(besides: response.head)
         if let parent = connection?.forwarder { addFields(of: parent, to: response.head, &changes) }
@@ -277,7 +278,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     }
 
     private func send(_ content: ByteBuffer) {
-        let content = redactor?.redacted(content) ?? content
+        let content = dialogue?.injection?.redactor?.redacted(content) ?? content
         guard content.readableBytes > 0 else { return }
         record.delivered(byteCount: content.readableBytes)
         client.send(content)
@@ -286,10 +287,10 @@ extension ExchangeDriver: OriginStreamDelegate {
 
     private func finishDelivery(trailers: FieldLines?) {
         guard case .delivering = mode else { return }
-        if let rest = redactor?.rest() {
-            redactor = nil
-            send(rest)
+        if let rest = dialogue?.injection?.redactor?.rest() {
             if let trailers { redact(trailers) }
+            dialogue?.injection = nil
+            send(rest)
         }
         mode = .done
         returnConnection()

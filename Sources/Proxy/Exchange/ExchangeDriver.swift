@@ -65,10 +65,6 @@ final class ExchangeDriver {
     private(set) var dialogue: Dialogue?
     /// Nil unless the request has large content that may have to be sent again.
     let upload: Upload?
-    /// The token of the site's line was sent.
-    var hasInjected = false
-    /// Replaces the token in the response; nil if it is not looked for.
-    @exclusivity(unchecked) var redactor: SecretRedactor?
     /// The origin accepted an answer of the proxy's.
     var wasAccepted = false
     var lastStep: Step?

@@ -40,12 +40,14 @@ struct ResponseDelivery {
     }
 
     /// The changes that every final response gets. `reason`: why the proxy did not answer a challenge, for the client
-    /// to see.
-    static func changes(to response: BufferedResponse, via: ViaField, reason: String?) -> ResponseChanges {
+    /// to see; unless `isAboutAnswer`, what else there is to say.
+    static func changes(
+        to response: BufferedResponse, via: ViaField, reason: String?, isAboutAnswer: Bool = true
+    ) -> ResponseChanges {
         var changes = ResponseChanges(via: via)
         if !response.head.fields.contains(.date) { changes.extraFields.append(("Date", WallClock.httpDate())) }
         if let reason {
-            let text = response.head.status == 401 ? "not answered: \(reason)" : reason
+            let text = response.head.status == 401 && isAboutAnswer ? "not answered: \(reason)" : reason
             changes.extraFields.append(("Proxy-Status", ProxyStatus.value(error: nil, details: text)))
         }
         return changes

@@ -3,8 +3,8 @@
 import CountersignCryptography
 import NIOCore
 
-/// Replaces a secret in content that arrives in pieces by as many asterisks, so that lengths stay as they were announced.
-/// Of a piece, octets that may be the beginning of the secret are held back until the next one shows what they are.
+/// Replaces a secret in content that arrives in pieces by as many asterisks, so that lengths stay as they were
+/// announced. Octets at the end of a piece that may begin the secret are held back until the next piece.
 ///
 /// The search is that of Knuth, Morris and Pratt: each octet is read once.
 struct SecretRedactor {

@@ -65,8 +65,8 @@ extension SecretInjection {
         case own
     }
 
-    /// The place of the parameter `name` in a target in origin-form: its value if that is the placeholder, otherwise the
-    /// end of the query.
+    /// The place of the parameter `name` in a target in origin-form: its value if that is the placeholder, otherwise
+    /// the end of the query.
     package func target(_ target: some Collection<UInt8>, parameter name: String) -> Target {
         let target = Array(target)
         guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else {
@@ -96,7 +96,7 @@ extension SecretInjection {
         var index = text.startIndex
         while index < text.endIndex {
             let octet = text[index]
-            if octet == UInt8(ascii: "%"), index + 2 < text.endIndex,
+            if octet == UInt8(ascii: "%"), index + 2 < text.endIndex, text[index + 1] != UInt8(ascii: "+"),
                 let value = UInt8(String(decoding: text[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
             {
                 result.append(value)

@@ -98,8 +98,9 @@ extension SiteOptions {
     /// The fields that say how a message is framed and forwarded, or that the proxy reads itself.
     private static let reservedFields: Set<String> = [
         "host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "content-length", "upgrade", "expect",
-        "via", "max-forwards", "cookie", "range", "if-range", "accept-encoding", "dpop", "countersign-trust",
-        "http2-settings",
+        "via", "max-forwards", "cookie", "set-cookie", "range", "if-range", "accept-encoding", "date", "dpop",
+        "countersign-trust", "http2-settings", "www-authenticate", "authentication-info", "x-ms-pkeyauth",
+        "x-ms-refreshtokencredential",
     ]
 
     /// What clients may send in place of the token: long enough not to occur by chance.
@@ -131,6 +132,11 @@ extension SiteOptions {
                     placeholder.column, "a placeholder is replaced in a field or in the query only",
                     "remove placeholder=, or inject=header: or inject=query:")
             }
+            guard permitsOnlyCertificates else {
+                return fault(
+                    place.column, "a token is injected in place of an answer",
+                    "remove the schemes other than certificate from answer=, or inject=")
+            }
             if case .cookie = place.place, hasSession {
                 return fault(
                     place.column, "inject=cookie: has no effect with session=", "remove one of the two options")
@@ -139,6 +145,9 @@ extension SiteOptions {
             return fault(column, "the option has no effect without inject=", "add \(Self.injectionExample)")
         }
         guard let column = words.challengeColumn else { return nil }
+        if let pattern, pattern.scheme != .https {
+            return fault(column, "challenge=none is for https only", "list the https:// site")
+        }
         if words.place != nil {
             return fault(
                 column, "challenge=none has no effect with inject=", "remove one of the two options")
