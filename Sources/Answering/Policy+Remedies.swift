@@ -65,6 +65,7 @@ extension Policy {
         case .notPermitted(let schemes):
             let scheme = request.scheme.flatMap { schemes.contains($0) ? $0 : nil } ?? schemes.first
             return scheme.map { change(.permitScheme($0)) } ?? []
+        case .notPermittedRequest(let line): return [.changeLine(.permitRequest, line: line)]
         case .noCredential: return storing(request)
         case .noIdentity(let name): return [.importIdentity(name: name, replaces: false)]
         case .expiredIdentity(let name):

@@ -25,6 +25,8 @@ package struct Refusal: Sendable {
         case requiresTLS
         /// The schemes, strongest first, are not among the `answer=` of the site's line.
         case notPermitted([AuthenticationScheme])
+        /// The site's lines, the first of them at `line`, are for other requests.
+        case notPermittedRequest(line: String)
         /// There is no credential, or none of the kind that the scheme needs.
         case noCredential
         /// There is no client identity, or none of this name.
@@ -123,7 +125,8 @@ extension Refusal.Cause {
         switch self {
         case .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
         case .other, .notListed, .notIntercepted, .untrusted, .ownAuthorization, .plaintext, .requiresTLS,
-            .notPermitted, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities, .blocked, .rejected,
+            .notPermitted, .notPermittedRequest, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities,
+            .blocked, .rejected,
             .insufficientToken, .wantsTicket, .notContinued:
             false
         }

@@ -13,6 +13,8 @@ package enum Remedy: Hashable, Sendable {
         case permitScheme(AuthenticationScheme)
         /// Add the page's origin to `cross-site=`.
         case permitPage(String)
+        /// Extend `methods=` and `paths=`, or add another line for the site.
+        case permitRequest
         /// Remove `intercept=no`.
         case intercept
         /// Store a credential of this kind under another name, and set `credential=`.
@@ -129,6 +131,7 @@ extension Remedy {
         case .permitPlaintext: "set plaintext=yes in \(line)"
         case .permitScheme(let scheme): "permit `\(scheme.rawValue)` with answer= in \(line)"
         case .permitPage(let page): "permit \(page) with cross-site= in \(line)"
+        case .permitRequest: "permit the request with methods= and paths= in \(line), or in another line"
         case .intercept: "remove intercept=no in \(line)"
         case .nameCredential(let kind):
             "store a \(kind == .token ? "token" : "password") under another name, and set credential= in \(line)"

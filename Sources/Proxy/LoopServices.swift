@@ -4,6 +4,8 @@ import CountersignAddresses
 import Glibc
 import NIOCore
 import CountersignChannelTLS
+import CountersignHTTP1
+import CountersignSitePolicy
 import CountersignUpstream
 
 /// An object with time limits. It is called once per second, and when the proxy stops.
@@ -65,9 +67,15 @@ final class LoopServices {
         }
     }
 
-    /// The route to `origin` under the current policy.
+    /// The route of connections to `origin` under the current policy. For their requests see ``route(of:_:on:)``.
     func route(to origin: Origin, for principal: UInt32?) -> Route {
         routes.route(to: origin, for: principal, shared, pool)
+    }
+
+    /// The route of a request to the origin of `base`, the route of its connections.
+    func route(of head: borrowing RequestHead, _ path: ArraySlice<UInt8>, on base: Route) -> Route {
+        guard let lines = base.requestRules else { return base }
+        return routes.route(of: SiteRequest(method: head.methodText, target: path), lines, on: base, shared, pool)
     }
 
     /// The way has changed that `route` expects.

@@ -17,6 +17,7 @@ struct SiteLineParser {
     private let line: SiteListText.Line
     private let publicSuffixes: PublicSuffixes
     private var siteColumn = 1
+    private var options = SiteOptions()
 
     init(file: String, line: SiteListText.Line, publicSuffixes: PublicSuffixes) {
         self.file = file
@@ -31,7 +32,6 @@ struct SiteLineParser {
         guard let site = words.first else { return nil }
         siteColumn = site.column
         let pattern = parseSite(site)
-        var options = SiteOptions()
         for word in words.dropFirst() {
             do {
                 try options.read(word)
@@ -56,19 +56,29 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.unchallengedFault(at: pattern) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
-        if problems.isEmpty, let fault = options.brokerFault(at: pattern) {
+        if problems.isEmpty, let fault = options.brokerFault(at: pattern) ?? options.limitsFault() {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
         guard let pattern, problems.isEmpty else { return nil }
         return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
     }
 
-    /// Reports that an earlier line has the same pattern.
+    /// Reports that an earlier line has the same pattern, for the same requests.
     mutating func reportDuplicate(of first: SiteRule) {
+        let requests = first.limits == nil ? "" : " for the same requests"
         problem(
             at: siteColumn,
-            "\(PrintableText.quoteASCII(first.pattern.description)) is already listed at \(first.location)",
+            "\(PrintableText.quoteASCII(first.pattern.description)) is already listed\(requests) at \(first.location)",
             hint: "keep one of the two lines")
+    }
+
+    /// Reports that `option` differs from that of an earlier line with the same pattern.
+    mutating func reportDifference(of option: String, from first: SiteRule) {
+        problem(
+            at: options.column(of: option) ?? siteColumn,
+            "\(option)= differs from that of \(PrintableText.quoteASCII(first.pattern.description)) at "
+                + first.location,
+            hint: "it is for the connections to the site, which carry all requests: write the same in each line")
     }
 
     /// The words before the comment. `inject=header:` reaches to the word that contains `{secret}`, because the values
@@ -127,7 +137,7 @@ struct SiteLineParser {
         if site.contains("=") { return "write the site first, then its options" }
         return switch code {
         case .userInfo: "`countersign credential set --user USER` enrols the user"
-        case .path: "write scheme, host and port only: a rule applies to all paths of a site"
+        case .path: "write scheme, host and port only; for some paths of the site, add paths=/api/**"
         case .scheme: "write http://, https://, or no scheme for https"
         case .wildcard: "a wildcard is the whole first label, before a domain that you own: https://*.corp.example"
         case .port:

@@ -7,9 +7,12 @@ import CountersignCryptography
 /// The allowed-sites list: all files of `AllowedSites/`, parsed once. An origin is looked up by hash, first by its
 /// host, then by each parent domain, so that the time does not depend on the length of the list.
 package struct SiteList: Sendable {
-    /// In the order of files and lines.
+    /// In the order of files and lines. Several are for one site if they are for different requests.
     package let rules: [SiteRule]
+    /// The first line of each site.
     private let indexByPattern: [SitePattern: Int]
+    /// The lines of the sites that have some for some requests only.
+    private let requestRulesByPattern: [SitePattern: RequestRules]
     private let hosts: Set<SitePattern.Host>
     private let hasWildcards: Bool
     /// Whether any line is for http.
@@ -33,16 +36,21 @@ package struct SiteList: Sendable {
         files: [(name: String, text: String)], publicSuffixes: PublicSuffixes = .builtIn
     ) throws(SiteListError) {
         var rules: [SiteRule] = []
-        var firstByPattern: [SitePattern: SiteRule] = [:]
+        var firsts: [SitePattern: SiteRule] = [:]
+        var listed: [SitePattern: [RequestLimits.Requests?: SiteRule]] = [:]
         var problems: [SiteListError.Problem] = []
         for file in files {
             for line in SiteListText.lines(of: file.text) {
                 var parser = SiteLineParser(file: file.name, line: line, publicSuffixes: publicSuffixes)
                 if let rule = parser.parse() {
-                    if let first = firstByPattern[rule.pattern] {
-                        parser.reportDuplicate(of: first)
+                    let first = firsts[rule.pattern]
+                    if let same = listed[rule.pattern]?[rule.limits?.requests] {
+                        parser.reportDuplicate(of: same)
+                    } else if let first, let option = rule.connectionOption(differingFrom: first) {
+                        parser.reportDifference(of: option, from: first)
                     } else {
-                        firstByPattern[rule.pattern] = rule
+                        if first == nil { firsts[rule.pattern] = rule }
+                        listed[rule.pattern, default: [:]][rule.limits?.requests] = rule
                         rules.append(rule)
                     }
                 }
@@ -66,15 +74,39 @@ package struct SiteList: Sendable {
     private init(unique rules: [SiteRule]) {
         self.rules = rules
         var indexByPattern: [SitePattern: Int] = [:]
-        for (index, rule) in rules.enumerated() { indexByPattern[rule.pattern] = index }
+        var limited: Set<SitePattern> = []
+        for (index, rule) in rules.enumerated() {
+            if indexByPattern[rule.pattern] == nil { indexByPattern[rule.pattern] = index }
+            if rule.limits != nil { limited.insert(rule.pattern) }
+        }
         self.indexByPattern = indexByPattern
+        requestRulesByPattern =
+            limited.isEmpty
+            ? [:]
+            : Dictionary(grouping: rules.filter { limited.contains($0.pattern) }, by: \.pattern)
+                .mapValues { RequestRules($0) }
         hosts = Set(rules.map(\.pattern.host))
         hasPlainSites = rules.contains { $0.pattern.scheme == .http }
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
-    /// The rule that applies to an origin: an exact host takes precedence over a wildcard, a longer wildcard over a
-    /// shorter one. Nil if no rule applies, or if the origin's host could not be listed.
+    /// The lines of the site that ``rule(for:)`` returns the first of, if some of them are for some requests only.
+    package func requestRules(for origin: Origin) -> RequestRules? {
+        requestRulesByPattern.isEmpty ? nil : rule(for: origin).flatMap { requestRulesByPattern[$0.pattern] }
+    }
+
+    /// How to handle `request`. Nil if method and path are not known: a line for some requests only does not answer it.
+    package func verdict(for origin: Origin, request: SiteRequest?) -> SiteVerdict {
+        let verdict = verdict(for: origin)
+        guard !requestRulesByPattern.isEmpty, case .answer(let rule) = verdict,
+            let lines = requestRulesByPattern[rule.pattern]
+        else { return verdict }
+        return lines.verdict(of: lines.decision(on: request))
+    }
+
+    /// The rule that applies to connections to an origin, the first one of its site: an exact host takes precedence
+    /// over a wildcard, a longer wildcard over a shorter one. Nil if no rule applies, or if the origin's host could not
+    /// be listed.
     package func rule(for origin: Origin) -> SiteRule? {
         guard let host = try? HostName(canonicalizing: origin.host), host.text == origin.host else { return nil }
         return match(for: origin, host)
@@ -86,7 +118,7 @@ package struct SiteList: Sendable {
     /// Whether no site is answered because none is listed, and for no other reason.
     package var isReallyEmpty: Bool { rules.isEmpty && reasonIfEmpty.cause == .notListed }
 
-    /// How to handle a request to an origin.
+    /// How to handle a connection to an origin. For its requests see ``verdict(for:request:)``.
     package func verdict(for origin: Origin) -> SiteVerdict {
         guard !rules.isEmpty else { return .tunnel(reason: reasonIfEmpty) }
         let forwarded: HostName
@@ -140,6 +172,14 @@ package struct SiteList: Sendable {
     private static let listedForHTTP = Refusal(.notListed, "listed for http only")
     private static let listedForHTTPS = Refusal(.notListed, "listed for https only")
     private static let listedOtherwise = Refusal(.notListed, "not on the list with this scheme and port")
+
+    /// Remarks about the requests that lines are for.
+    var requestRemarks: [SiteRemark] {
+        guard !requestRulesByPattern.isEmpty else { return [] }
+        var seen: Set<SitePattern> = []
+        return rules.filter { seen.insert($0.pattern).inserted }
+            .flatMap { requestRulesByPattern[$0.pattern]?.remarks ?? [] }
+    }
 
     // MARK: Intercepted hosts
 

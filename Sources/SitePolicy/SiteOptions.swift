@@ -33,6 +33,10 @@ struct SiteOptions {
         case placeholder
         case redact
         case challenge
+        case methods
+        case paths
+        case caseOfPaths = "case"
+        case deny
     }
 
     /// The column of `plaintext=yes`.
@@ -55,8 +59,11 @@ struct SiteOptions {
     private var cookies: (names: [String], column: Int)?
     private var crossSite: [PageOrigin] = []
     private(set) var unchallenged = Unchallenged()
+    private var limits = RequestLimits()
     /// The column of `cross-site=`.
     var pagesColumn: Int? { seen[.crossSite] }
+    /// The column of the option of this name, if the line has it.
+    func column(of name: String) -> Int? { Name(rawValue: name).flatMap { seen[$0] } }
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -103,6 +110,10 @@ struct SiteOptions {
             unchallenged.placeholder = (try Self.placeholder(in: value.text, at: value.column), word.column)
         case .redact: unchallenged.redactColumn = try value.yesOrNo() ? word.column : nil
         case .challenge: unchallenged.challengeColumn = try value.none() ? word.column : nil
+        case .methods: limits.methods = try Self.methods(in: value.text, at: value.column)
+        case .paths: (limits.paths, limits.exceptions) = try Self.paths(in: value.text, at: value.column)
+        case .caseOfPaths: limits.ignoresCase = try value.ignoresCase()
+        case .deny: limits.refusesOthers = try value.yesOrNo()
         }
     }
 
@@ -159,9 +170,11 @@ struct SiteOptions {
     /// The fault of an option that has no effect for a parent proxy, once all words are read.
     func proxyFault(at pattern: SitePattern) -> Fault? {
         guard pattern.scheme == .proxy else { return nil }
-        for name in [
-            Name.identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
-        ] {
+        let without: [Name] = [
+            .identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
+            .methods, .paths, .caseOfPaths, .deny,
+        ]
+        for name in without {
             guard let column = seen[name] else { continue }
             return Fault(
                 column: column, message: "\(name.rawValue)= has no effect for a parent proxy",
@@ -216,6 +229,7 @@ struct SiteOptions {
         rule.revocation = revocation
         rule.crossSite = crossSite
         unchallenged.apply(to: &rule)
+        if limits.isLimited { rule.limits = limits }
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
     }
@@ -239,6 +253,10 @@ struct SiteOptions {
         case .placeholder: "no-key-needed"
         case .redact: "yes"
         case .challenge: "none"
+        case .methods: "GET,HEAD"
+        case .paths: "/api/**"
+        case .caseOfPaths: "ignore"
+        case .deny: "yes"
         }
     }
 
@@ -338,6 +356,17 @@ struct SiteOptions {
                     hint: "write none, or leave it out")
             }
             return true
+        }
+
+        func ignoresCase() throws(Fault) -> Bool {
+            switch text {
+            case "ignore": return true
+            case "exact": return false
+            default:
+                throw fault(
+                    "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
+                    hint: "write ignore or exact")
+            }
         }
 
         func yesOrNo() throws(Fault) -> Bool {

@@ -10,10 +10,10 @@ package struct SiteRemark: Equatable, Sendable {
 }
 
 extension SiteList {
-    /// Remarks about the lines, in their order. `credentials` and `identities` are the names in the home; nil if they
-    /// are not known, because the vault is locked.
+    /// Remarks about the lines, then about the requests that they are for, each in the order of the list. `credentials`
+    /// and `identities` are the names in the home; nil if they are not known, because the vault is locked.
     package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
-        rules.flatMap { $0.remarks(credentials: credentials, identities: identities) }
+        rules.flatMap { $0.remarks(credentials: credentials, identities: identities) } + requestRemarks
     }
 }
 

@@ -48,6 +48,8 @@ package struct SiteRule: Equatable, Sendable {
     package var crossSite: [PageOrigin] = []
     /// The group that shares the site's session, and the names of the cookies that make it up; nil for none.
     package var session: SharedSessionRule?
+    /// The requests that the line is for; nil for all.
+    package var limits: RequestLimits?
 
     /// The place of the token in each request (`inject=`); nil: only challenges are answered.
     package var injection: SecretInjection?

@@ -33,14 +33,20 @@ package struct UpstreamKey: Hashable, Sendable {
     /// Changes with the trust anchors, the site list and the identities, so that connections from before the change are
     /// not reused.
     package let settings: UInt64
+    /// Which of a site's lines the requests belong to, if the lines are for different requests: a connection that is
+    /// authenticated for one of them never carries a request of another. 0 for all other sites, and for requests that
+    /// no line is for.
+    package let line: Int
 
     package init(
-        origin: Origin, trust: Trust, credential: CredentialReference?, principal: UInt32?, settings: UInt64
+        origin: Origin, trust: Trust, credential: CredentialReference?, principal: UInt32?, settings: UInt64,
+        line: Int = 0
     ) {
         self.origin = origin
         self.trust = trust
         self.credential = credential
         self.principal = principal
         self.settings = settings
+        self.line = line
     }
 }

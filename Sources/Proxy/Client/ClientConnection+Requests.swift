@@ -89,7 +89,7 @@ extension ClientConnection {
     private func forward(
         _ head: consuming RequestHead, _ route: Route, _ path: ArraySlice<UInt8>
     ) throws(RequestTarget.Failure) {
-        if case .refuse(let reason) = route.verdict {
+        if case .refuse(let reason) = route.verdict, route.decision == nil {
             throw RequestTarget.Failure(status: 403, detail: reason.text)
         }
         try admission.checkTrace(head, route)

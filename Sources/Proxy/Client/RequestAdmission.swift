@@ -7,7 +7,7 @@ import CountersignHTTP1
 struct RequestAdmission {
     private let session: ClientSession
     private let services: LoopServices
-    /// The route of the last request. Most clients send the next request to the same origin.
+    /// The route of connections to the origin of the last request. Most clients send the next one to the same origin.
     private var lastRoute: Route?
 
     init(session: ClientSession, services: LoopServices) {
@@ -48,13 +48,13 @@ struct RequestAdmission {
         if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
             services.isInForce(lastRoute)
         {
-            return (lastRoute, path)
+            return (services.route(of: head, path, on: lastRoute), path)
         }
         let target = try RequestTarget(absoluteFormOf: head)
         let route = services.route(to: target.origin, for: session.process.uid)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
-        return (route, target.path)
+        return (services.route(of: head, target.path, on: route), target.path)
     }
 
     /// The same for a request inside the CONNECT to `site`.
@@ -64,13 +64,13 @@ struct RequestAdmission {
         if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
             services.isInForce(lastRoute)
         {
-            return (lastRoute, path)
+            return (services.route(of: head, path, on: lastRoute), path)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
         let route = services.route(to: site.origin, for: session.process.uid)
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
-        return (route, target.path)
+        return (services.route(of: head, target.path, on: route), target.path)
     }
 
     /// The next requests are for another site.

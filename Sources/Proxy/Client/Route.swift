@@ -9,6 +9,9 @@ import CountersignUpstream
 
 /// Everything that the current policy determines about one origin for the clients of one user. It is computed once and
 /// used by all later requests. Only its event loop may use it.
+///
+/// If the site's lines are for some requests only, this is true of connections to the origin alone. Each of its
+/// requests takes another route, which depends on the ``decision`` about it.
 final class Route {
     /// An exchange in its initial state, and its first action.
     final class PreparedExchange {
@@ -85,11 +88,20 @@ final class Route {
     /// The clients' user id, if the kernel reported it.
     let principal: UInt32?
     let verdict: SiteVerdict
+    /// The lines of the site, if a request takes a route of its own; otherwise nil.
+    let requestRules: RequestRules?
+    /// The decision about the requests that take this route; nil if there are no ``requestRules`` to decide by.
+    let decision: RequestRules.Decision?
+    /// The line of the origin that applies to connections, and the answers to their requests; nil if it is not listed.
+    let siteRule: SiteRule?
     /// The parent proxy whose challenges are answered instead of the origin's, over plain http; nil for none.
     let challenger: ParentPaths.Challenger?
     /// The line of the allowed-sites list that permits answering challenges: this origin's, or the ``challenger``'s.
     let rule: SiteRule?
+    /// Whether the origin, or the ``challenger``, is listed.
     let isListed: Bool
+    /// Whether challenges of the requests that take this route may be answered.
+    let mayAnswer: Bool
     /// ``ConnectionTerms/answersSite``
     let answersSite: Bool
     /// The session that the line shares; nil for none.
@@ -101,12 +113,17 @@ final class Route {
     /// Whether requests say that this device can answer PKeyAuth, in a field that servers which use it look for.
     let announcesDevice: Bool
     /// The treatment of the revocation status of the origin's certificate.
-    var revocation: RevocationCheck { rule?.revocation ?? .soft }
+    var revocation: RevocationCheck { (challenger == nil ? siteRule : rule)?.revocation ?? .soft }
     /// Whether clients and the origin may select HTTP/2. Not if the line shares a session, whose cookies must not stay
     /// in memory: the table of HPACK keeps the fields of earlier messages.
     private(set) lazy var speaksHTTP2: Bool =
         shared.configuration.speaksHTTP2 && origin.scheme == .https && sharedSession == nil
-        && rule?.speaksHTTP2 == true
+        && siteRule?.speaksHTTP2 == true && (rule != nil || siteRule?.session == nil)
+    /// Why requests are not even forwarded, if the site's lines say so.
+    var refusal: Refusal? {
+        guard decision != nil, case .refuse(let reason) = verdict else { return nil }
+        return reason
+    }
     /// The value of Host.
     let authority: String
     /// The context of exchanges with an origin whose certificate verifies, for clients that send no credentials of
@@ -124,7 +141,7 @@ final class Route {
     /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is useless.
     var ignoresExpectations = false
     /// False once the route is out of date.
-    fileprivate(set) var isInTable = true
+    var isInTable = true
 
     private let shared: ProxyServices
     private let pool: UpstreamPool
@@ -148,8 +165,8 @@ final class Route {
     private var learnedRoute: LearnedRoute?
     private var learnedTicketRoute: LearnedRoute?
 
-    fileprivate init(
-        to origin: Origin, for principal: UInt32?, _ policy: Policy, version: Int,
+    init(
+        to origin: Origin, for principal: UInt32?, _ decision: RequestRules.Decision?, _ policy: Policy, version: Int,
         _ shared: ProxyServices, _ pool: UpstreamPool, _ refusals: TunnelRefusals
     ) {
         self.origin = origin
@@ -159,15 +176,21 @@ final class Route {
         self.shared = shared
         self.pool = pool
         authority = origin.authority
-        verdict =
+        var verdict: SiteVerdict =
             shared.configuration.answersSites
             ? policy.sites.verdict(for: origin) : .tunnel(reason: "only parents are answered")
+        siteRule = if case .answer(let rule) = verdict { rule } else { nil }
+        let lines = siteRule == nil ? nil : policy.sites.requestRules(for: origin)
+        if let lines, let decision { verdict = lines.verdict(of: decision) }
+        (requestRules, self.decision) = decision == nil ? (lines, nil) : (nil, decision)
+        self.verdict = verdict
         let own: SiteRule? = if case .answer(let rule) = verdict { rule } else { nil }
         let parent = shared.routes.flatMap { ParentPaths.challenger(to: origin, own, policy, $0, refusals) }
         challenger = parent
-        mayBeLocal = own != nil || shared.configuration.permitsLocalNames
+        mayBeLocal = siteRule != nil || shared.configuration.permitsLocalNames
         rule = parent?.rule ?? own
-        isListed = rule != nil
+        isListed = (rule ?? siteRule) != nil
+        mayAnswer = rule != nil && requestRules == nil
         answersSite = origin.scheme == .http && parent == nil && own?.answersPlaintext == true
         sharedSession = rule?.session.flatMap { session in
             let key = SharedSession.Key(group: session.group, host: origin.host)
@@ -263,8 +286,10 @@ final class Route {
     /// The slot of connections opened under the outcome `trust`. `mayBeAnswered`: the proxy may answer challenges on
     /// them if the site is listed.
     func slot(under trust: TrustOutcome, mayBeAnswered: Bool) -> UpstreamPool.Slot {
-        guard trust == .verified else { return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered)) }
-        guard mayBeAnswered, isListed else { return unanswered }
+        guard trust == .verified else {
+            return pool.slot(for: key(under: trust, mayBeAnswered: mayBeAnswered && mayAnswer))
+        }
+        guard mayBeAnswered, mayAnswer else { return unanswered }
         // A replacement credential can arrive while the same policy is in force.
         guard shared.delegateCredentials == nil else { return pool.slot(for: key(under: trust, mayBeAnswered: true)) }
         return answering
@@ -306,77 +331,19 @@ final class Route {
             tag = credential.reference
         }
         return UpstreamKey(
-            origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation)
+            origin: origin, trust: trust.key, credential: tag, principal: principal, settings: policy.generation,
+            line: line)
     }
+
+    /// ``UpstreamKey/line``
+    private var line: Int { if case .line(let index)? = decision { index + 1 } else { 0 } }
 
     /// The slot of `key` with another credential.
     func slot(like key: UpstreamKey, with credential: CredentialReference) -> UpstreamPool.Slot {
         pool.slot(
             for: UpstreamKey(
                 origin: key.origin, trust: key.trust, credential: credential, principal: key.principal,
-                settings: key.settings))
-    }
-}
-
-/// The routes of one event loop.
-struct RouteTable {
-    private struct Key: Hashable {
-        let origin: Origin
-        let principal: UInt32?
-    }
-
-    private static let capacity = 4096
-    private var routes: [Key: Route] = [:]
-    private var version = 0
-    private var refusals = TunnelRefusals()
-
-    /// The route to `origin` under the current policy.
-    mutating func route(
-        to origin: Origin, for principal: UInt32?, _ shared: ProxyServices, _ pool: UpstreamPool
-    ) -> Route {
-        let policy = shared.policy
-        let current = policy.version
-        if current != version || routes.count >= Self.capacity { removeAll() }
-        version = current
-        let key = Key(origin: origin, principal: principal)
-        if let route = routes[key] { return route }
-        let route = Route(to: origin, for: principal, policy.current, version: current, shared, pool, refusals)
-        // A script has not said yet whether a parent may challenge.
-        guard origin.scheme == .https || shared.routes.map({ $0.knownRoute(to: origin, path: "/") != nil }) ?? true
-        else {
-            route.isInTable = false
-            return route
-        }
-        routes[key] = route
-        return route
-    }
-
-    /// Discards one route, so that the next request finds another.
-    mutating func remove(_ route: Route) {
-        route.isInTable = false
-        let key = Key(origin: route.origin, principal: route.principal)
-        if routes[key] === route { routes[key] = nil }
-    }
-
-    /// `parent`, which is listed, opens no tunnel to the origin of `route`.
-    mutating func tunnelRefused(_ route: Route, by parent: Origin, now: UInt64) {
-        refusals.add(parent, port: route.origin.port, now: now)
-        removeAll()
-    }
-
-    mutating func timePassed(now: UInt64) {
-        if refusals.timePassed(now: now) { removeAll() }
-    }
-
-    /// Discards the routes of an earlier policy.
-    mutating func keepOnly(version current: Int) {
-        if current != version { removeAll() }
-    }
-
-    /// Discards all routes.
-    mutating func removeAll() {
-        for route in routes.values { route.isInTable = false }
-        routes = [:]
+                settings: key.settings, line: key.line))
     }
 }
 
@@ -384,6 +351,6 @@ extension ProtectionSpaceCache.Key {
     /// `tag` is the credential in `key`.
     init(_ key: UpstreamKey, _ tag: CredentialReference) {
         self.init(
-            origin: key.origin, trust: key.trust, credential: tag, principal: key.principal)
+            origin: key.origin, trust: key.trust, credential: tag, principal: key.principal, line: key.line)
     }
 }

@@ -172,10 +172,11 @@ extension ExchangeDriver {
         services.discard(route)
         answers.end(.inconclusive)
         record.forgetAnswer()
-        let other = services.route(to: origin, for: route.principal)
+        let other = currentRoute
         if let challenger = other.challenger, challenger.isReached(by: connection) {
             return restart(on: other, under: outcome)
         }
+        guard other.refusal == nil else { return restart(on: other, under: outcome) }
         isElsewhere = true
         var context = route.context
         context.site = .no("the request went another way")
@@ -185,12 +186,17 @@ extension ExchangeDriver {
         perform(.transmit(nil, isOpening: false), on: connection)
     }
 
+    /// The route that the request would take now.
+    private var currentRoute: Route {
+        services.route(of: head, path, on: services.route(to: origin, for: route.principal))
+    }
+
     /// A parent that opens no tunnel to a listed http site gets the request itself. Its challenges are answered then,
     /// and not the site's, so nothing of the site's credential goes out.
     private func continuesWithoutTunnel(after error: UpstreamError) -> Bool {
         guard route.answersSite, error.refusesTunnel else { return false }
         services.tunnelRefused(on: route)
-        let other = services.route(to: origin, for: route.principal)
+        let other = currentRoute
         guard isFresh, other.challenger != nil else { return false }
         answers.end(.inconclusive)
         record.forgetAnswer()

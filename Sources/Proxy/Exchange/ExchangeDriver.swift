@@ -122,7 +122,7 @@ final class ExchangeDriver {
         clientBindsConnection = session.hasAuthenticated(itselfTo: route.origin) && (binds || !isWithheld)
         needsHTTP1 = head.upgrade != nil || clientBindsConnection
         let clientAuthorizes = route.challenger == nil && (authorization != nil || clientBindsConnection)
-        let mayBeAnswered = route.isListed && !clientAuthorizes && !isWithheld
+        let mayBeAnswered = route.mayAnswer && !clientAuthorizes && !isWithheld
         self.mayBeAnswered = mayBeAnswered
 
         var acquisition = ConnectionAcquisition(route, pin: pin, mayBeAnswered: mayBeAnswered, services.shared)
@@ -206,6 +206,9 @@ final class ExchangeDriver {
     // MARK: The dialogue
 
     func start() {
+        if let refusal = route.refusal {
+            return respond(OwnResponse(status: 403, detail: refusal.text, proxyError: "http_request_denied"))
+        }
         run(answers.began(with: prepared.action, for: self))
     }
 
@@ -249,7 +252,7 @@ final class ExchangeDriver {
         if route.challenger != nil {
             clientAuthorizes = false
             foreignCause = nil
-            mayBeAnswered = route.isListed
+            mayBeAnswered = route.mayAnswer
         }
         acquisition.use(route.slot(under: outcome, mayBeAnswered: mayBeAnswered))
         restart(clientAuthorizes: clientAuthorizes)

@@ -16,6 +16,8 @@ package final class ProtectionSpaceCache: Sendable {
         let trust: UpstreamKey.Trust
         let credential: CredentialReference
         let principal: UInt32?
+        /// ``UpstreamKey/line``
+        var line = 0
     }
 
     final class Space: Sendable {

@@ -37,7 +37,7 @@ final class ForeignCause {
             isWebSocket: head.fields.list(.upgrade, contains: "websocket")
         ) { head.fields.values(named: $0.rawValue) }
         let sites = route.policy.sites
-        let verdict = cause.verdict(crossSite: route.rule?.crossSite ?? []) { page in
+        let verdict = cause.verdict(crossSite: route.siteRule?.crossSite ?? []) { page in
             page.origin.map { sites.rule(for: $0) != nil } ?? false
         }
         return ForeignCause(cause, verdict)

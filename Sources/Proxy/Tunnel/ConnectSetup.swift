@@ -30,6 +30,10 @@ final class ConnectSetup {
     /// The connection to the origin that is being opened.
     private var opening: ConnectionAttempt?
     private var identityRetry = IdentityRetry()
+    /// The origin has asked for a client certificate, and has got none because its lines are for some requests only.
+    private var hasDeclinedIdentity = false
+    /// It has been asked once more.
+    private var hasRepeated = false
     private let terms: ConnectionTerms
     /// The client has received its 200.
     private let isAccepted: Bool
@@ -151,8 +155,7 @@ final class ConnectSetup {
         self.trustEvaluation = evaluation
         opening = services.connector.connect(
             to: origin, tls: policy.originTLS, revocation: rule.revocation,
-            certificateSource: CertificateRequestAnswerer.source(
-                for: rule, at: origin, services: services, client: session),
+            certificateSource: certificateSource(rule),
             trustSource: evaluation.source, offering(services.terms(on: route).offersHTTP2)
         ) { result in
             self.trustEvaluation = nil
@@ -164,6 +167,7 @@ final class ConnectSetup {
             }
             switch result {
             case .failure(let error):
+                if self.repeatsWithIdentity(rule, after: error) { return }
                 self.services.notReached(self.origin, error)
                 let waits = self.identityRetry.begin(after: error, self.services) { isReplaced in
                     guard self.client != nil else { return }
@@ -174,6 +178,31 @@ final class ConnectSetup {
                 self.found(connection, evaluation.finding(connection), client, interceptionAuthority)
             }
         }
+    }
+
+    /// If only some requests may be answered, no identity is shown before the request is known.
+    private func certificateSource(_ rule: SiteRule) -> CertificateSource {
+        guard let lines = route.requestRules else {
+            return CertificateRequestAnswerer.source(for: rule, at: origin, services: services, client: session)
+        }
+        guard hasRepeated else {
+            return { _, connection, answer in
+                self.hasDeclinedIdentity = true
+                connection.lacksIdentity = true
+                answer(nil)
+            }
+        }
+        let showing = lines.rules.first { $0.answer.contains(.certificate) } ?? rule
+        return CertificateRequestAnswerer.source(for: showing, at: origin, services: services, client: session)
+    }
+
+    /// The origin ends a handshake without a client certificate. One more shows it, to see the origin's own; that
+    /// connection carries no request.
+    private func repeatsWithIdentity(_ rule: SiteRule, after error: UpstreamError) -> Bool {
+        guard hasDeclinedIdentity, !hasRepeated, error.step == .tls else { return false }
+        hasRepeated = true
+        intercept(rule)
+        return true
     }
 
     /// ``terms`` for a connection that will carry requests.
@@ -194,7 +223,9 @@ final class ConnectSetup {
         case .proceed(let trust):
             let slot = route.slot(under: trust, mayBeAnswered: true)
             entry.record(trust, on: connection)
-            if connection.hasShownIdentity || !trust.isShared {
+            if connection.hasShownIdentity, route.requestRules != nil {
+                connection.close()
+            } else if connection.hasShownIdentity || !trust.isShared {
                 session.bind(connection, for: slot.key)
             } else {
                 slot.giveBack(connection, now: services.now)
