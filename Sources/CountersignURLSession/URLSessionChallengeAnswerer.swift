@@ -38,15 +38,14 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
     ) {
         var asked = Countersign.AuthenticationChallenge(challenge)
         let hasProposal = challenge.proposedCredential != nil
-        guard !offersBetter(challenge, than: asked.protectionSpace) else {
+        let request = task.currentRequest ?? task.originalRequest
+        let permit = controller.newPermit(
+            method: request?.httpMethod, url: request?.url?.absoluteString, offer: Self.offer(of: challenge))
+        guard !offersBetter(challenge, than: asked.protectionSpace, permit) else {
             return completionHandler(.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
-        let request = task.currentRequest ?? task.originalRequest
-        asked.permit =
-            earlier?.permit
-            ?? controller.newPermit(
-                method: request?.httpMethod, url: request?.url?.absoluteString, offer: Self.offer(of: challenge))
+        asked.permit = earlier?.permit ?? permit
         Task { [asked] in
             let (disposition, credential) = await controller.answer(asked, hasProposal: hasProposal)
             if asked.permit?.holdsOthersUp == true { watch(task, asked) }
@@ -82,9 +81,9 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
     /// Whether the server offers, besides Basic, a stronger scheme that can be answered. True also if its challenges
     /// cannot be parsed.
     private func offersBetter(
-        _ challenge: URLAuthenticationChallenge, than space: Countersign.ProtectionSpace
+        _ challenge: URLAuthenticationChallenge, than space: Countersign.ProtectionSpace, _ permit: BreakerPermit
     ) -> Bool {
         guard space.authenticationMethod == .basic, let field = Self.offer(of: challenge) else { return false }
-        return controller.canAnswer(strongerThan: space, offeredIn: field)
+        return controller.canAnswer(strongerThan: space, offeredIn: field, to: permit)
     }
 }

@@ -85,7 +85,7 @@ func eventually(_ isSo: () async throws -> Bool) async throws -> Bool {
 extension ChallengeController {
     /// The breaker's key of the enrolled credential for `https://git.corp.example`.
     func key(_ method: AuthenticationMethod = .basic) throws -> Breaker.Key? {
-        try answer(to: .git(method), under: currentPolicy()).key
+        try answer(to: .git(method), of: nil, under: currentPolicy()).key
     }
 
     /// The events of a stream up to now. Call it once per stream.

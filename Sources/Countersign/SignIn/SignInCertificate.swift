@@ -161,7 +161,7 @@ extension SiteList {
     /// The credentials besides a sign-in's access token that the line for an EST server permits: the name of a password
     /// for Basic and Digest, and that of an identity.
     package func authentication(at server: Origin) -> (credential: String?, identity: String?)? {
-        guard case .answer(let rule) = verdict(for: server) else { return nil }
+        guard case .answer(let rule) = verdict(for: server, request: nil) else { return nil }
         let takesPassword = rule.answer.contains(.basic) || rule.answer.contains(.digest)
         return (
             takesPassword ? rule.credential : nil, rule.answer.contains(.certificate) ? rule.identity : nil

@@ -33,7 +33,8 @@ extension DeviceProof {
 
     /// Nil if challenges of the origin that ask for the device are not answered.
     private static func rule(for origin: Origin, _ policy: Policy, _ now: Int64) -> SiteRule? {
-        guard origin.scheme == .https, case .answer(let rule) = policy.sites.verdict(for: origin),
+        guard origin.scheme == .https,
+            case .answer(let rule) = policy.sites.verdict(for: origin, request: nil),
             policy.answersDevice(for: rule), policy.trustExceptions(for: origin, now: now).allSatisfy(\.answers)
         else { return nil }
         return rule

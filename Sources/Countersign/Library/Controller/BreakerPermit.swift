@@ -2,6 +2,7 @@
 
 import CountersignAnswering
 import CountersignChallenges
+import CountersignSitePolicy
 import Synchronization
 
 /// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
@@ -43,6 +44,8 @@ package final class BreakerPermit: Sendable {
 
     /// The request that is to be answered.
     let request: Breaker.RequestTag
+    /// The same for the lines of its site; nil if it is not known.
+    let siteRequest: SiteRequest?
     private let limit: Duration
     private let patience: Duration
     /// Called when a permit expires without an outcome, before others can obtain it.
@@ -50,10 +53,11 @@ package final class BreakerPermit: Sendable {
     private let state = Mutex(State())
 
     init(
-        limit: Duration, patience: Duration, for request: Breaker.RequestTag,
+        limit: Duration, patience: Duration, for request: Breaker.RequestTag, _ siteRequest: SiteRequest?,
         expired: @escaping @Sendable (Breaker.Key) -> Void
     ) {
         self.request = request
+        self.siteRequest = siteRequest
         self.limit = limit
         self.patience = patience
         self.expired = expired

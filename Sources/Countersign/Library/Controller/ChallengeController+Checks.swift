@@ -22,9 +22,11 @@ extension ChallengeController {
 
     /// Runs the three checks in order: is the site on the list, does its line permit this kind of challenge, is there a
     /// credential or an identity to answer with.
-    func answer(to space: ProtectionSpace, under policy: Policy) throws(ChallengeError) -> Answer {
+    func answer(
+        to space: ProtectionSpace, of request: SiteRequest?, under policy: Policy
+    ) throws(ChallengeError) -> Answer {
         let origin = try space.origin()
-        let rule = try listed(origin, in: policy)
+        let rule = try listed(origin, for: request, in: policy)
         let scheme = try permitted(space, by: rule, policy)
         return scheme == .certificate
             ? try identity(for: space, rule, policy)
@@ -33,7 +35,9 @@ extension ChallengeController {
 
     /// Whether a challenge field offers a scheme that is stronger than the space's (RFC 7616 §5.6) and can be answered,
     /// too. True also if a part of the field cannot be read.
-    package func canAnswer(strongerThan space: ProtectionSpace, offeredIn field: String) -> Bool {
+    package func canAnswer(
+        strongerThan space: ProtectionSpace, offeredIn field: String, to permit: BreakerPermit?
+    ) -> Bool {
         let reading = ChallengeParser.read(ChallengeField(field))
         guard reading.fault == nil else { return true }
         return AuthenticatorTable.supported.authenticators.lazy
@@ -43,14 +47,18 @@ extension ChallengeController {
                 var stronger = space
                 stronger.authenticationMethod = AuthenticationMethod(scheme: authenticator.schemeName)
                 return reading.challenges.contains { $0.isOf(authenticator.schemeName) && authenticator.canAnswer($0) }
-                    && (try? canHandle(stronger)) == true
+                    && isOurs(stronger)
+                    && (try? answer(to: stronger, of: permit?.siteRequest, under: currentPolicy())) != nil
             }
     }
 
     // MARK: The three checks
 
-    func listed(_ origin: Origin, in policy: Policy) throws(ChallengeError) -> SiteRule {
-        let verdict = policy.sites.verdict(for: origin)
+    /// `request` is nil if it is not known. Then no line that is for some requests only permits an answer.
+    func listed(
+        _ origin: Origin, for request: SiteRequest?, in policy: Policy
+    ) throws(ChallengeError) -> SiteRule {
+        let verdict = policy.sites.verdict(for: origin, request: request)
         if case .answer(let rule) = verdict { return rule }
         let refusal = policy.siteCheck(verdict).refusal ?? "not answered"
         throw ChallengeError(

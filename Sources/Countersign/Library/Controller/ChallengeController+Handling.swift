@@ -10,13 +10,14 @@ extension ChallengeController {
     /// list, does its line permit this kind of challenge, is there a credential or an identity to answer with.
     ///
     /// Returns false while ``isIntegratedAuthenticationEnabled`` is false, and for server trust, which is the caller's
-    /// decision. Throws the ``ChallengeError`` of the first check that fails, with the line of the list and how to
+    /// decision. The request is not known here, so no line counts that is for some requests only (`methods=`,
+    /// `paths=`). Throws the ``ChallengeError`` of the first check that fails, with the line of the list and how to
     /// correct it, or `invalidProtectionSpace` if the space does not identify a site. Reads changed files of the home
     /// on the calling thread.
     @discardableResult
     public func canHandle(_ space: ProtectionSpace) throws(ChallengeError) -> Bool {
         guard isOurs(space) else { return false }
-        _ = try answer(to: space, under: currentPolicy())
+        _ = try answer(to: space, of: nil, under: currentPolicy())
         return true
     }
 
@@ -37,7 +38,7 @@ extension ChallengeController {
     /// `ChallengeProxy` report the outcome automatically.
     public func handle(_ challenge: AuthenticationChallenge) async -> (ChallengeDisposition, Credential?) {
         let space = challenge.protectionSpace
-        let permit = challenge.permit ?? newPermit(for: .unknown)
+        let permit = challenge.permit ?? newPermit(for: .unknown, nil)
         var hasFailed = challenge.previousFailureCount > 0
         var hasRenewed = false
         while !Task.isCancelled {
@@ -72,9 +73,9 @@ extension ChallengeController {
             }
             let answer: Answer
             do throws(ChallengeError) {
-                answer = try self.answer(to: space, under: policy)
+                answer = try self.answer(to: space, of: challenge.permit?.siteRequest, under: policy)
             } catch {
-                guard !hasRenewed, let token = refusedToken(for: space, policy) else {
+                guard !hasRenewed, let token = refusedToken(for: challenge, policy) else {
                     return handBack(challenge, error, permit)
                 }
                 hasRenewed = true
@@ -148,7 +149,7 @@ extension ChallengeController {
             return false
         }
         do throws(ChallengeError) {
-            _ = try answer(to: space, under: policy)
+            _ = try answer(to: space, of: challenge.permit?.siteRequest, under: policy)
         } catch {
             _ = handBack(challenge, error, challenge.permit)
             return false
@@ -164,8 +165,10 @@ extension ChallengeController {
     /// request cannot be distinguished from others. `offer` is the value of the response's challenge field, if it is
     /// known.
     package func newPermit(method: String?, url: String?, offer: String? = nil) -> BreakerPermit {
-        guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown) }
-        let permit = newPermit(for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path))
+        guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown, nil) }
+        let permit = newPermit(
+            for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path),
+            method.map { SiteRequest(method: $0, target: ArraySlice(parsed.path.utf8)) })
         if let offer, let challenges = try? ChallengeParser.parse(fields: [offer]),
             let rule = currentPolicy().sites.rule(for: parsed.origin)
         {
@@ -174,10 +177,11 @@ extension ChallengeController {
         return permit
     }
 
-    /// A permit for one request that has not been requested from the breaker yet.
-    func newPermit(for request: Breaker.RequestTag) -> BreakerPermit {
+    /// A permit for one request that has not been requested from the breaker yet. `siteRequest` is nil if it is not
+    /// known.
+    func newPermit(for request: Breaker.RequestTag, _ siteRequest: SiteRequest?) -> BreakerPermit {
         BreakerPermit(
-            limit: firstTryLimit.withLock { $0 }, patience: patience.withLock { $0 }, for: request
+            limit: firstTryLimit.withLock { $0 }, patience: patience.withLock { $0 }, for: request, siteRequest
         ) { [answersInUse] in
             answersInUse.wentUnopposed($0)
         }
@@ -203,10 +207,12 @@ extension ChallengeController {
         return token
     }
 
-    /// The access token for `space` that the breaker refuses, because it was called invalid when it could not be
+    /// The access token for the challenge that the breaker refuses, because it was called invalid when it could not be
     /// renewed.
-    private func refusedToken(for space: ProtectionSpace, _ policy: Policy) -> CredentialReference? {
-        guard let origin = try? space.origin(), let rule = try? listed(origin, in: policy),
+    private func refusedToken(for challenge: AuthenticationChallenge, _ policy: Policy) -> CredentialReference? {
+        let space = challenge.protectionSpace
+        guard let origin = try? space.origin(),
+            let rule = try? listed(origin, for: challenge.permit?.siteRequest, in: policy),
             let scheme = try? permitted(space, by: rule, policy),
             let token = policy.credential(named: rule.credential, at: origin)?.reference, policy.isAccessToken(token),
             breaker.isRejected(Breaker.Key(space: space.authenticationSpace(scheme, at: origin), credential: token))
@@ -225,7 +231,7 @@ extension ChallengeController {
     // MARK: Answers
 
     /// Whether this kind of challenge is answered at all.
-    private func isOurs(_ space: ProtectionSpace) -> Bool {
+    func isOurs(_ space: ProtectionSpace) -> Bool {
         isIntegratedAuthenticationEnabled && space.authenticationMethod != .serverTrust
     }
 
@@ -253,7 +259,7 @@ extension ChallengeController {
         let space = challenge.protectionSpace
         let rule: SiteRule
         do throws(ChallengeError) {
-            rule = try listed(try space.origin(), in: policy)
+            rule = try listed(try space.origin(), for: challenge.permit?.siteRequest, in: policy)
             _ = try permitted(space, by: rule, policy)
         } catch {
             return handBack(challenge, error, challenge.permit)
@@ -276,7 +282,9 @@ extension ChallengeController {
         if let proposed = challenge.proposedCredential {
             key = proposed.reference.map { Breaker.Key(space: space, credential: $0) }
         } else {
-            key = challenge.permit?.key ?? (try? answer(to: challenge.protectionSpace, under: policy))?.key
+            key =
+                challenge.permit?.key
+                ?? (try? answer(to: challenge.protectionSpace, of: challenge.permit?.siteRequest, under: policy))?.key
         }
         guard let key, answersInUse.contains(key) else { return nil }
         return key

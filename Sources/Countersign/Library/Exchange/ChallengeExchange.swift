@@ -101,10 +101,12 @@ public struct ChallengeExchange: Sendable {
             throw .invalid(error.detail, "write an absolute URL, such as https://git.corp.example/")
         }
         self.controller = controller
-        permit = controller.newPermit(for: Breaker.RequestTag(method: request.method, target: request.target))
+        let siteRequest = SiteRequest(method: request.method, target: ArraySlice(request.target.utf8))
+        permit = controller.newPermit(
+            for: Breaker.RequestTag(method: request.method, target: request.target), siteRequest)
         isEnabled = controller.isIntegratedAuthenticationEnabled
         let policy = controller.currentPolicy()
-        let verdict = policy.sites.verdict(for: origin)
+        let verdict = policy.sites.verdict(for: origin, request: siteRequest)
         if case .answer(let rule) = verdict { self.rule = rule } else { rule = nil }
         var context = policy.requestContext(to: origin, verdict)
         if !isEnabled { context.site = .no("integrated authentication is switched off") }

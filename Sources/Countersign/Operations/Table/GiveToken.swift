@@ -90,8 +90,12 @@ extension VaultOperations {
             return .refused(("access tokens are sent over https only, and not to \(origin)", nil))
         }
         let line = "\(origin) answer=bearer credential=\(wanted ?? "NAME")"
-        guard let rule = try home.sites().rule(for: origin) else {
+        let sites = try home.sites()
+        guard let rule = sites.rule(for: origin) else {
             return .refused(("\(origin) is not listed", "`countersign sites add \(line)` lists it"))
+        }
+        guard sites.requestRules(for: origin) == nil else {
+            return .refused(("\(origin) is listed for some requests only (\(rule.location))", nil))
         }
         guard rule.answer.contains(.bearer) else {
             return .refused(("\(origin) is listed without answer=bearer (\(rule.location))", nil))
