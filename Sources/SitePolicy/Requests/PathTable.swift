@@ -83,25 +83,26 @@ struct PathTable: Sendable {
 
     /// The most specific entry for a request.
     func entry(for path: CanonicalPath, method: String) -> Entry? {
-        guard !isEmpty else { return nil }
+        for lists in candidates(for: path) {
+            let found = lists.compactMap { list in list.first { $0.matches(path, method: method) } }.min()
+            if let found { return found }
+        }
+        return nil
+    }
+
+    /// The entries that may match a path: an element for each beginning of the path, the longest first, with lists that
+    /// have the most specific entry first.
+    func candidates(for path: CanonicalPath) -> [[[Entry]]] {
+        guard !isEmpty else { return [] }
         var passed = [0]
         for index in 0..<path.count {
             guard let next = edges[Edge(from: passed[index], segment: path[index])] else { break }
             passed.append(next)
         }
-        for (depth, index) in passed.enumerated().reversed() {
+        return passed.enumerated().reversed().map { depth, index in
             let node = nodes[index]
-            if depth == path.count, let literal = node.literal.first(where: { $0.matches(path, method: method) }) {
-                return literal
-            }
-            let other = node.others.first { $0.matches(path, method: method) }
-            guard path.count > 0, let ending = node.ending[path[path.count - 1]] else {
-                if let other { return other }
-                continue
-            }
-            let best = ending.first { $0.matches(path, method: method) }
-            if let found = [best, other].compactMap(\.self).min() { return found }
+            let ending = path.count == 0 ? nil : node.ending[path[path.count - 1]]
+            return [depth == path.count ? node.literal : [], ending ?? [], node.others]
         }
-        return nil
     }
 }
