@@ -51,15 +51,15 @@ package struct Explanation: Equatable, Sendable {
     /// The subjects of the certificates in `Certs/anchors`. With one of them, a parent may intercept the site's TLS.
     package var anchors: [String] = []
 
-    /// `now` is in seconds since 1970. `records` are those of the breaker. `ticket` checks the user's own ticket, which
-    /// is done only if the site's line permits its use. `broker` is that of ``BrokerReach``; without it, the broker is
-    /// not asked.
+    /// `request` decides among the lines of a site. `now` is in seconds since 1970. `records` are those of the breaker.
+    /// `ticket` checks the user's own ticket, which is done only if the site's line permits its use. `broker` is that
+    /// of ``BrokerReach``; without it, the broker is not asked.
     package init(
-        of origin: Origin, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
+        of origin: Origin, _ request: SiteRequest, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
         ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket,
         broker: ((BrokerCookies.Account) -> ThreeChecks.Check)? = nil
     ) {
-        let verdict = policy.sites.verdict(for: origin)
+        let verdict = policy.sites.verdict(for: origin, request: request)
         self.origin = origin
         site = policy.siteCheck(verdict)
         trustExceptions = policy.trustExceptions(for: origin, now: now)
@@ -86,8 +86,10 @@ package struct Explanation: Equatable, Sendable {
             }
             remedies = Self.remedies(schemes, at: origin, rule, policy)
         case .tunnel(let reason), .refuse(let reason):
-            let isTunnel = if case .tunnel = verdict { true } else { false }
-            handling = isTunnel ? origin.scheme == .https ? .tunnel : .forward : .refuse
+            // A site whose lines are for other requests is intercepted nevertheless.
+            let isTunnelled = if case .tunnel = policy.sites.verdict(for: origin) { true } else { false }
+            let isRefused = if case .refuse = verdict { true } else { false }
+            handling = isRefused ? .refuse : isTunnelled && origin.scheme == .https ? .tunnel : .forward
             rule = policy.sites.rule(for: origin)
             schemes = []
             remedies = policy.remedies(

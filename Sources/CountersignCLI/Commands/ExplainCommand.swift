@@ -5,6 +5,7 @@ import Countersign
 import CountersignAddresses
 import CountersignHome
 import CountersignReporting
+import CountersignSitePolicy
 import Glibc
 import Logging
 
@@ -21,6 +22,7 @@ struct ExplainCommand: ParsableCommand {
 
             EXAMPLES:
               countersign explain https://git.corp.example/
+              countersign explain --method POST https://git.corp.example/api/v1/users
               countersign explain --json https://git.corp.example/ | jq .schemes
             """)
 
@@ -29,17 +31,21 @@ struct ExplainCommand: ParsableCommand {
     @OptionGroup var parents: ParentOptions
     @OptionGroup var secrets: SecretOption
 
+    @Option(help: ArgumentHelp("The request's method.", valueName: "method"))
+    var method = "GET"
+
     @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
     var url: String
 
     func run() throws {
         let home = try homeOption.located()
-        let origin = try AbsoluteURL(parsing: url, defaultScheme: .https).origin
+        let parsed = try AbsoluteURL(parsing: url, defaultScheme: .https)
         let access = VaultAccess(home: home, secrets: secrets.input)
         // Faults that a running server has only logged.
         _ = try home.sites()
         _ = try home.anchorFiles()
-        if !parents.isGiven, let report = try access.report(.explain(url: url), at: origin) { return show(report) }
+        let question = PolicyQuestion.explain(url: url, method: method)
+        if !parents.isGiven, let report = try access.report(question, at: parsed.origin) { return show(report) }
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
             home: home, interception: .never, environment: [:], logger: ConsoleLogHandler.logger(.warning),
@@ -48,18 +54,21 @@ struct ExplainCommand: ParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
-        show(try Self.report(origin, keeper, route: try parents.route(to: url, home)))
+        show(try Self.report(parsed, method, keeper, route: try parents.route(to: url, home)))
     }
 
     private func show(_ report: PolicyReport) {
         Console.result(output.json ? report.json : PrintedCommand.complete(report.text))
     }
 
-    static func report(_ origin: Origin, _ keeper: PolicyKeeper, route: [RouteHop]) throws -> PolicyReport {
+    static func report(
+        _ url: AbsoluteURL, _ method: String?, _ keeper: PolicyKeeper, route: [RouteHop]
+    ) throws -> PolicyReport {
         let now = Int64(time(nil))
         let records = try BreakerFile(home: keeper.home, now: { now }).read()
         var explanation = Explanation(
-            of: origin, policy: keeper.policy.current, records: records, now: now,
+            of: url.origin, SiteRequest(method: method ?? "GET", target: ArraySlice(url.path.utf8)),
+            policy: keeper.policy.current, records: records, now: now,
             broker: { BrokerReach.check(for: $0) })
         if route.isBySetting {
             explanation.route = route

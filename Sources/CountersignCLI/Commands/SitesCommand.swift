@@ -48,25 +48,30 @@ struct SitesCommand: ParsableCommand {
             commandName: "check",
             abstract: "Check whether a URL's site is listed: exit status 0 if it is, 1 if not.",
             discussion: """
+                With a method, checks whether challenges of that request may be answered, and by which line: a site may \
+                have several lines, for different methods and paths. Sends nothing.
+
                 EXAMPLES:
                   countersign sites check https://git.corp.example/tools.git
+                  countersign sites check POST https://git.corp.example/api/v1/users
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
-        var url: String
+        @OptionGroup var output: JSONOption
+        @Argument(
+            help: ArgumentHelp("A URL, or a method and a URL; https:// may be left out.", valueName: "request"))
+        var request: [String]
+
+        func validate() throws {
+            guard request.count <= 2 else { throw ValidationError("write a URL, or a method and a URL") }
+        }
 
         func run() throws {
-            let origin = try AbsoluteURL(parsing: url, defaultScheme: .https).origin
-            let sites = try homeOption.located().sites()
-            if let rule = sites.rule(for: origin) {
-                return Console.result("\(origin): listed at \(rule.location)\n")
-            }
-            switch sites.verdict(for: origin) {
-            case .tunnel(let reason), .refuse(let reason): Console.result("\(origin): \(reason.text)\n")
-            case .answer(let rule): return Console.result("\(origin): listed at \(rule.location)\n")
-            }
-            throw ExitCode.failure
+            let url = try AbsoluteURL(parsing: request[request.count - 1], defaultScheme: .https)
+            let checked = CheckedSite(
+                url, method: request.count == 2 ? request[0] : nil, in: try homeOption.located().sites())
+            if output.json { try Console.result(json: checked) } else { Console.result(checked.text) }
+            if !checked.isListed { throw ExitCode.failure }
         }
     }
 
@@ -156,11 +161,16 @@ private struct ListedSite: Encodable {
     let http2: Bool
     let revocation: String
     let crossSite: [String]?
+    let methods: [String]?
+    let paths: [String]?
+    let caseOfPaths: String?
+    let deny: Bool?
 
     private enum CodingKeys: String, CodingKey {
         case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
-            intercept, http2, revocation
+            intercept, http2, revocation, methods, paths, deny
         case crossSite = "cross-site"
+        case caseOfPaths = "case"
     }
 
     init(_ rule: SiteRule) {
@@ -179,6 +189,10 @@ private struct ListedSite: Encodable {
         http2 = rule.speaksHTTP2
         revocation = rule.revocation.rawValue
         crossSite = rule.crossSite.isEmpty ? nil : rule.crossSite.map(\.description)
+        methods = rule.limits.flatMap { $0.methods.isEmpty ? nil : $0.methods }
+        paths = rule.limits.flatMap { $0.comparesPaths ? $0.pathsText.split(separator: ",").map(String.init) : nil }
+        caseOfPaths = rule.limits?.ignoresCase == true ? "ignore" : nil
+        deny = rule.limits.map(\.refusesOthers)
     }
 }
 
@@ -199,6 +213,7 @@ extension SiteRule {
         if !speaksHTTP2 { words.append("http2=no") }
         if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
         if !crossSite.isEmpty { words.append("cross-site=\(crossSite.map(\.description).joined(separator: ","))") }
+        if let limits { words += limits.words }
         return words.joined(separator: " ")
     }
 }

@@ -7,6 +7,7 @@ import CountersignAnswering
 import CountersignHTTP1
 import CountersignProxy
 import CountersignReporting
+import CountersignSitePolicy
 import Glibc
 
 /// The output of `countersign test`: the route of one request, and the next step.
@@ -55,7 +56,9 @@ struct TestResult: Encodable {
         route hops: [RouteHop]
     ) {
         let origin = url.origin
-        let explanation = Explanation(of: origin, policy: policy, now: Int64(time(nil)))
+        let explanation = Explanation(
+            of: origin, SiteRequest(method: "GET", target: ArraySlice(url.path.utf8)), policy: policy,
+            now: Int64(time(nil)))
         // A parent answers before the site.
         let all = unanswered.sites(hasFailed: true)
         let failed = all.first { $0.origin.scheme == .proxy } ?? all.first { $0.origin == origin }

@@ -29,6 +29,15 @@ package struct RequestLimits: Equatable, Sendable {
         (paths.map(\.text) + exceptions.map { "!\($0.text)" }).joined(separator: ",")
     }
 
+    /// The options, as in the list.
+    package var words: [String] {
+        var words = methods.isEmpty ? [] : ["methods=\(methods.joined(separator: ","))"]
+        if comparesPaths { words.append("paths=\(pathsText)") }
+        if ignoresCase { words.append("case=ignore") }
+        if refusesOthers { words.append("deny=yes") }
+        return words
+    }
+
     /// The requests that a line is for, however it is written.
     struct Requests: Hashable {
         let methods: Set<String>

@@ -25,8 +25,8 @@ package struct ReportPolicy: VaultOperation {
 
 /// A question about the policy in effect, whose answer is text for people and scripts.
 package enum PolicyQuestion: Equatable, Sendable, Codable {
-    /// The three checks for a URL.
-    case explain(url: String)
+    /// The three checks for a request; nil for GET.
+    case explain(url: String, method: String? = nil)
     /// One request to a URL through a proxy of its own.
     case test(url: String)
 }

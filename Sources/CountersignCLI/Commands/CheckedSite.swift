@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CountersignAddresses
+import CountersignSitePolicy
+
+/// The result of `sites check`: whether a site is listed, or whether challenges of a request may be answered.
+struct CheckedSite: Encodable {
+    let site: String
+    let method: String?
+    /// Path and query.
+    let target: String?
+    /// Of the site, or for the request.
+    let isListed: Bool
+    /// Whether the request is not even forwarded.
+    let isRefused: Bool
+    /// The line that applies.
+    let line: String?
+    /// Why no line applies.
+    let reason: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case site, method, target, line, reason
+        case isListed = "listed"
+        case isRefused = "refused"
+    }
+
+    init(_ url: AbsoluteURL, method: String?, in sites: SiteList) {
+        let verdict =
+            method.map {
+                sites.verdict(for: url.origin, request: SiteRequest(method: $0, target: ArraySlice(url.path.utf8)))
+            } ?? sites.verdict(for: url.origin)
+        site = url.origin.description
+        self.method = method
+        target = method == nil ? nil : url.path
+        var rule: SiteRule?
+        switch verdict {
+        case .answer(let found):
+            rule = found
+            (reason, isRefused) = (nil, false)
+        case .tunnel(let refusal):
+            (reason, isRefused) = (refusal.text, false)
+        case .refuse(let refusal):
+            (reason, isRefused) = (refusal.text, true)
+        }
+        // A line with intercept=no lists a site, too.
+        if method == nil, rule == nil { rule = sites.rule(for: url.origin) }
+        line = rule?.location
+        isListed = rule != nil
+    }
+
+    /// One line, with its line break.
+    var text: String {
+        let subject = method.map { "\($0) \(site)\(target ?? "")" } ?? site
+        return "\(subject): \(line.map { method == nil ? "listed at \($0)" : "answered by \($0)" } ?? reason ?? "")\n"
+    }
+}
