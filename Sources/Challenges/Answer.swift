@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// The source of the `Authorization` field of a request. Indirect, for the reason given at ``ExchangeMachine/Action``.
 package indirect enum Answer: Equatable, Sendable {
     /// The same field for every request.
@@ -49,6 +51,9 @@ package protocol RequestSigner: AnyObject, Sendable {
     /// The field for `request`; nil if it depends on content that is not available.
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField?
 
+    /// Whether the server may refuse the field only because of an input that it has yet to give, such as a first nonce.
+    func lacksInput(_ inputs: AnswerInputs) -> Bool
+
     /// Whether the next field answers `challenge` as if it had been made for it.
     func answers(_ challenge: Challenge) -> Bool
 
@@ -60,6 +65,7 @@ extension RequestSigner {
     package var needsContent: Bool { false }
     package var hasServed: Bool { true }
     package var isRenewed: Bool { false }
+    package func lacksInput(_ inputs: AnswerInputs) -> Bool { false }
     package func answers(_ challenge: Challenge) -> Bool { false }
     package func served() {}
 }
@@ -84,13 +90,21 @@ package struct AnswerInputs {
     /// Returns the given number of unpredictable bytes.
     package let random: (Int) -> [UInt8]
     /// Those that origins have given for proofs (RFC 9449 §9); nil without any.
-    package let nonces: DPoPNonces?
+    private let nonces: DPoPNonces?
+    /// The one in the response that the request answers, if there is one: a server may accept each nonce only once, and
+    /// have given the last one of ``nonces`` to another request.
+    package let nonceToAnswer: String?
 
     package init(
-        fileTime: @autoclosure @escaping () -> UInt64, random: @escaping (Int) -> [UInt8], nonces: DPoPNonces? = nil
+        fileTime: @autoclosure @escaping () -> UInt64, random: @escaping (Int) -> [UInt8], nonces: DPoPNonces? = nil,
+        nonceToAnswer: String? = nil
     ) {
         readClock = fileTime
         self.random = random
         self.nonces = nonces
+        self.nonceToAnswer = nonceToAnswer
     }
+
+    /// The nonce for the proof of a request to `origin`, if it has given one.
+    package func nonce(of origin: Origin) -> String? { nonceToAnswer ?? nonces?.nonce(of: origin) }
 }

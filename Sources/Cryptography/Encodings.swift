@@ -74,20 +74,25 @@ package enum Base64 {
         let padding = characters.suffix(2).reversed().prefix { $0 == 0x3D }.count
         var bytes: [UInt8] = []
         bytes.reserveCapacity(characters.count / 4 * 3)
+        return decode(characters.dropLast(padding)) { bytes.append($0) } ? bytes : nil
+    }
+
+    /// Passes each byte to `append`. Returns whether all characters belong to the alphabet and the last one has no
+    /// further bits.
+    fileprivate static func decode(_ characters: some Sequence<UInt8>, _ append: (UInt8) -> Void) -> Bool {
         var accumulator: UInt32 = 0
         var bits: UInt32 = 0
-        for character in characters.dropLast(padding) {
+        for character in characters {
             let value = values[Int(character)]
-            guard value != 0xFF else { return nil }
+            guard value != 0xFF else { return false }
             accumulator = (accumulator << 6 | UInt32(value)) & 0xFFFF
             bits += 6
             if bits >= 8 {
                 bits -= 8
-                bytes.append(UInt8(truncatingIfNeeded: accumulator >> bits))
+                append(UInt8(truncatingIfNeeded: accumulator >> bits))
             }
         }
-        guard accumulator & ((1 << bits) - 1) == 0 else { return nil }
-        return bytes
+        return accumulator & ((1 << bits) - 1) == 0
     }
 }
 
@@ -122,6 +127,29 @@ package enum Base64URL {
         }
         while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
         return Base64.decode(String(decoding: standard, as: UTF8.self))
+    }
+
+    /// The same for text that is secret: no copy of it, or of its bytes, is made in ordinary memory.
+    package static func decodeSecret(_ text: some Collection<UInt8>) -> Secret? {
+        guard text.count % 4 != 1 else { return nil }
+        var isValid = true
+        let secret = Secret(count: text.count * 3 / 4) { output in
+            var count = 0
+            let characters = text.lazy.map { byte -> UInt8 in
+                switch byte {
+                case UInt8(ascii: "-"): UInt8(ascii: "+")
+                case UInt8(ascii: "_"): UInt8(ascii: "/")
+                // Not of the alphabet.
+                case UInt8(ascii: "+"), UInt8(ascii: "/"): 0
+                default: byte
+                }
+            }
+            isValid = Base64.decode(characters) { byte in
+                output[count] = byte
+                count += 1
+            }
+        }
+        return isValid ? secret : nil
     }
 
     private static func character(_ standard: UInt8) -> UInt8 {

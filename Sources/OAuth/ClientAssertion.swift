@@ -122,7 +122,7 @@ extension ClientAssertion {
 
 extension ProviderRequest {
     /// The request as it is sent once: with the client's assertion, and with the proof of the key that the tokens are
-    /// bound to, if it has them. `nonce` is the one that the provider has given last (RFC 9449 §8). `time` is in
+    /// bound to, if it has them. `nonce` is the provider's, if it has given one (RFC 9449 §8). `time` is in
     /// seconds since 1970; `random` returns the given number of unpredictable bytes. Throws `configuration` if a key
     /// cannot be used.
     package func completed(
@@ -132,11 +132,11 @@ extension ProviderRequest {
         if let assertion, let body {
             var parameters = FormParameters()
             parameters.append("client_assertion_type", ClientAssertion.type)
-            parameters.append(
-                "client_assertion", try assertion.signed(at: time, random: random(ClientAssertion.randomByteCount)))
+            let signed = try assertion.signed(at: time, random: random(ClientAssertion.randomByteCount))
+            parameters.append("client_assertion", signed)
             completed = ProviderRequest(
                 purpose, url, body: body.appending("&\(parameters.text)"), authorization: authorization,
-                secrets: secrets, proofKey: proofKey)
+                secrets: secrets + [Secret(utf8: signed)], proofKey: proofKey)
         }
         guard let proofKey else { return completed }
         let proof = DPoPProof(method, url.description, nonce: nonce)

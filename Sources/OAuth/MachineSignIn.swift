@@ -34,6 +34,9 @@ package struct MachineSignIn: Sendable {
     /// The provider's metadata, once it is known.
     package private(set) var metadata: ProviderMetadata?
 
+    /// The tokens that the provider has issued in place of bound ones. The caller revokes them.
+    package private(set) var tokensToRevoke: TokenSet?
+
     /// `token` is the contents of the grant's file. `metadata` is the provider's if the profile has it.
     package init(
         issuer: Issuer, _ wanted: SignInRequest, by grant: MachineGrant, with token: Secret?,
@@ -81,6 +84,7 @@ package struct MachineSignIn: Sendable {
                 response = try TokenResponse(
                     try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
             } catch {
+                tokensToRevoke = outcome.refusedTokens(now: now)
                 throw grant.explaining(error)
             }
             let tokens = TokenSet(response, requestedScope: wanted.scope, now: now)
@@ -117,7 +121,7 @@ package struct MachineSignIn: Sendable {
 extension TokenSet {
     /// Without a refresh token, which would end the sign-in when it ends, and without an ID token: nobody has signed in
     /// (RFC 6749 §4.4.3, RFC 8693 §2.2.1).
-    fileprivate var accessTokenAlone: TokenSet {
+    var accessTokenAlone: TokenSet {
         TokenSet(
             accessToken: accessToken, expiresAt: expiresAt, obtainedAt: obtainedAt, refreshToken: nil, scope: scope,
             idToken: nil, clientInfo: nil)

@@ -55,6 +55,7 @@ struct ProviderError: Equatable {
         func text(_ name: String) -> String? {
             if case .string(let text)? = value[name]?.content { text } else { nil }
         }
+        let secrets = secrets + response.secrets
         self.init(
             error: error, suberror: text("suberror"), description: text("error_description"), claims: text("claims"),
             account: text("adi"), clientInfo: text("client_info"), hiding: secrets)

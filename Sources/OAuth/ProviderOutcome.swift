@@ -13,4 +13,9 @@ package enum ProviderOutcome: Sendable {
         case .failure(let failure): throw failure.error(at: purpose)
         }
     }
+    /// The tokens of a response that is not accepted, whatever their type is; see ``TokenResponse/init(ofAnyType:)``.
+    func refusedTokens(now: Int64) -> TokenSet? {
+        guard case .response(let response) = self else { return nil }
+        return TokenResponse(ofAnyType: response).map { TokenSet($0, requestedScope: nil, now: now) }
+    }
 }

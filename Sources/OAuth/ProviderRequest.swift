@@ -63,6 +63,9 @@ package struct ProviderRequest: Sendable, Equatable {
         self.secrets = secrets
     }
 
+    /// Whether ``completed(at:nonce:random:)`` may block while a token signs.
+    package var mayBlock: Bool { assertion != nil }
+
     package var method: String { body == nil ? "GET" : "POST" }
 
     /// The value of the `Content-Type` field.

@@ -10,13 +10,19 @@ package struct ProviderResponse: Sendable {
     package let contentType: String?
     /// The seconds of the `Retry-After` field (RFC 9110 §10.2.3), if there is a valid one.
     package let retryAfter: Int64?
-    /// The values of the `DPoP-Nonce` fields (RFC 9449 §8).
-    package let nonces: [String]
+    /// That of the field `DPoP-Nonce` (RFC 9449 §8), if there is a valid one.
+    package let nonce: String?
+    /// The secrets of the request as it was sent, with its client's assertion. No message repeats them.
+    let secrets: [Secret]
     /// May contain tokens. The caller wipes it afterwards.
     package let body: [UInt8]
 
-    package init(status: Int, contentType: String?, retryAfter: Int64? = nil, nonces: [String] = [], body: [UInt8]) {
-        self.nonces = nonces
+    package init(
+        status: Int, contentType: String?, retryAfter: Int64? = nil, nonce: String? = nil, to secrets: [Secret] = [],
+        body: [UInt8]
+    ) {
+        self.nonce = nonce
+        self.secrets = secrets
         self.status = status
         self.contentType = contentType
         self.retryAfter = retryAfter

@@ -93,8 +93,8 @@ package struct SignIn: Sendable {
     /// The keys that verified the ID token, once they are known.
     package private(set) var keys: KeySet?
 
-    /// The tokens that the provider has issued although the sign-in has failed: their ID token was refused, or the
-    /// sign-in was cancelled, even if they arrived after that. The caller revokes them.
+    /// The tokens that the provider has issued although the sign-in has failed: they are not bound to the key, their ID
+    /// token was refused, or the sign-in was cancelled, even if they arrived after that. The caller revokes them.
     package var tokensToRevoke: TokenSet? {
         if case .ended(.fail, _) = state { issued } else { nil }
     }
@@ -224,9 +224,7 @@ package struct SignIn: Sendable {
             state = .waitingForRedirect(request)
             return .open(url)
         case .redeeming:
-            let tokens = try TokenResponse(
-                try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
-            return try accept(tokens, nonce: secrets.nonce, now: now)
+            return try accept(try tokens(in: outcome, now: now), nonce: secrets.nonce, now: now)
         case .requestingDeviceCode:
             let authorization = try DeviceAuthorization(
                 try outcome.response(from: .deviceAuthorization), transport, now: now, hiding: sent)
@@ -248,10 +246,8 @@ package struct SignIn: Sendable {
             }
             return finish(tokens, check.claims)
         case .ended(let action, let awaitsTokens):
-            if awaitsTokens, case .response(let response) = outcome,
-                let late = try? TokenResponse(response, boundTo: wanted.proofKey)
-            {
-                issued = TokenSet(late, requestedScope: wanted.scope, now: now)
+            if awaitsTokens, let late = outcome.refusedTokens(now: now) {
+                issued = late
                 state = .ended(action, awaitsTokens: false)
             }
             return action
@@ -284,8 +280,7 @@ package struct SignIn: Sendable {
     ) throws(OAuthError) -> Action {
         let tokens: TokenResponse
         do throws(OAuthError) {
-            tokens = try TokenResponse(
-                try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
+            tokens = try self.tokens(in: outcome, now: now)
         } catch {
             var timedOut = false
             if case .failure(let failure) = outcome { timedOut = failure.timedOut }
@@ -298,6 +293,16 @@ package struct SignIn: Sendable {
             }
         }
         return try accept(tokens, nonce: nil, now: now)
+    }
+
+    /// Throws for tokens of another type than was asked for. The provider has issued them nevertheless.
+    private mutating func tokens(in outcome: ProviderOutcome, now: Int64) throws(OAuthError) -> TokenResponse {
+        do throws(OAuthError) {
+            return try TokenResponse(try outcome.response(from: .token), hiding: sent, boundTo: wanted.proofKey)
+        } catch {
+            issued = outcome.refusedTokens(now: now)
+            throw error
+        }
     }
 
     /// Checks the ID token, which is required if the request asked for it (OpenID Connect Core §3.1.3.3). Ignores an

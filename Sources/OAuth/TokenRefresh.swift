@@ -52,6 +52,10 @@ package struct TokenRefresh: Sendable {
     /// The keys that verified the ID token, once they are known.
     package private(set) var keys: KeySet?
 
+    /// The access token that the provider has issued in place of a bound one. The caller revokes it. The refresh token
+    /// is still that of the sign-in.
+    package private(set) var tokensToRevoke: TokenSet?
+
     /// `subject` is that of the sign-in's ID token, if there was one. `metadata` and `keys` are the provider's, if they
     /// were fetched before; keys are fetched again if they do not have the ID token's. `clockSkew` is in seconds.
     package init(
@@ -151,6 +155,9 @@ package struct TokenRefresh: Sendable {
         let (secrets, proofKey) = (sent, wanted.proofKey)
         let parsed = Result { () throws(OAuthError) in
             try TokenResponse(response, hiding: secrets, boundTo: proofKey)
+        }
+        if case .failure = parsed {
+            tokensToRevoke = ProviderOutcome.response(response).refusedTokens(now: now)?.accessTokenAlone
         }
         var check: Result<IDTokenCheck, OAuthError>?
         if wanted.asksForIDToken, case .success(let tokens) = parsed, let text = tokens.idToken {

@@ -47,7 +47,7 @@ struct TokenResponse: Sendable, Equatable {
         guard members.type.utf8.elementsEqual(members.type.utf8.filter { $0 < 0x80 }),
             members.type.lowercased() == (proofKey == nil ? "bearer" : "dpop")
         else {
-            let type = ProviderText.code(members.type, hiding: secrets)
+            let type = ProviderText.code(members.type, hiding: secrets + response.secrets)
             guard proofKey != nil else {
                 throw OAuthError(
                     .unsupportedProvider, .provider, "the token is of the type \"\(type)\", which cannot be used")
@@ -66,6 +66,17 @@ struct TokenResponse: Sendable, Equatable {
         lifetime = members.lifetime.flatMap { $0 < 0 ? nil : min($0, Self.longestLifetime) }
         scope = members.scope
         clientInfo = members.clientInfo.flatMap { ClientInfo($0) }
+    }
+
+    /// The tokens of a successful response, whatever their type is: until they are revoked, a thief can use even those
+    /// that ``init(_:hiding:boundTo:)`` refuses. Nil without any.
+    init?(ofAnyType response: ProviderResponse) {
+        guard response.status == 200, response.isJSON, ProviderError(response) == nil,
+            let members = try? Members(response.body), Self.isValid(members.accessToken)
+        else { return nil }
+        accessToken = members.accessToken
+        refreshToken = members.refreshToken.flatMap { Self.isValid($0) ? $0 : nil }
+        (proofKey, lifetime, scope, idToken, clientInfo) = (nil, nil, nil, nil, nil)
     }
 
     /// The scope with spaces between its values. GitHub and Slack write commas, which are characters of a value

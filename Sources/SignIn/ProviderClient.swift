@@ -47,25 +47,26 @@ package struct ProviderClient: Sendable {
     package func send(_ request: ProviderRequest, within remaining: Duration? = nil) async -> ProviderOutcome {
         let outcome = await sendOnce(request, within: remaining)
         guard request.proofKey != nil, case .response(let response) = outcome, response.asksForNonce,
-            response.nonces.count == 1, response.nonces.allSatisfy(DPoPNonces.isNonce)
+            let nonce = response.nonce
         else { return outcome }
-        return await sendOnce(request, within: remaining)
+        return await sendOnce(request, nonce: nonce, within: remaining)
     }
 
-    private func sendOnce(_ request: ProviderRequest, within remaining: Duration?) async -> ProviderOutcome {
-        let completed: ProviderRequest
-        do throws(OAuthError) {
-            completed = try request.completed(
-                at: now(), nonce: nonces.nonce(of: request.url.origin), random: { Randomness.bytes($0) })
-        } catch {
-            return .failure(ProviderFailure(error.detail, hint: error.hint, isTransient: false))
-        }
+    /// `nonce` is that of the response that the request answers: the provider may accept each one only once.
+    private func sendOnce(
+        _ request: ProviderRequest, nonce: String? = nil, within remaining: Duration?
+    ) async -> ProviderOutcome {
         var exchange = WebExchange(request.url.origin, target: request.url.target)
-        exchange.body = completed.body
         exchange.limit = limit
         if let (seconds, attoseconds) = remaining?.components {
             exchange.limit = min(limit, .seconds(max(1, attoseconds > 0 ? seconds + 1 : seconds)))
         }
+        let completed: ProviderRequest
+        switch await completion(of: request, nonce ?? nonces.nonce(of: request.url.origin), within: exchange.limit) {
+        case .success(let request): completed = request
+        case .failure(let failure): return .failure(failure)
+        }
+        exchange.body = completed.body
         exchange.responseBytes = ProviderRequest.maximumResponseBytes
         exchange.fields.append(("Accept", Secret(utf8: request.accept)))
         if let type = request.contentType { exchange.fields.append(("Content-Type", Secret(utf8: type))) }
@@ -73,17 +74,29 @@ package struct ProviderClient: Sendable {
         if let proof = completed.proof { exchange.fields.append(("DPoP", Secret(utf8: proof))) }
         do throws(EnrollmentError) {
             let response = try await exchange.run(anchors, refusing: refused, now: now)
-            let given = response.fields.filter { $0.name == "dpop-nonce" }.map(\.value)
-            nonces.note(given, of: request.url.origin)
+            let given = DPoPNonces.nonce(in: response.fields.filter { $0.name == "dpop-nonce" }.map(\.value))
+            if let given { nonces.note(given, of: request.url.origin) }
             return .response(
                 ProviderResponse(
                     status: response.status, contentType: response.field("content-type"),
-                    retryAfter: retryAfter(response), nonces: given, body: response.body.withBytes { Array($0) }))
+                    retryAfter: retryAfter(response), nonce: given, to: completed.secrets,
+                    body: response.body.withBytes { Array($0) }))
         } catch {
             return .failure(
                 ProviderFailure(
                     error.detail, hint: error.hint, timedOut: error.code == .timedOut, isTransient: error.isTransient))
         }
+    }
+
+    private func completion(
+        of request: ProviderRequest, _ nonce: String?, within limit: Duration
+    ) async -> RequestCompletion.Outcome {
+        let now = now
+        let complete: @Sendable () throws(OAuthError) -> ProviderRequest = { () throws(OAuthError) in
+            try request.completed(at: now(), nonce: nonce, random: { Randomness.bytes($0) })
+        }
+        guard request.mayBlock else { return RequestCompletion.Outcome(completing: complete) }
+        return await RequestCompletion.run(within: limit, complete)
     }
 
     /// A profile from an https URL. Throws ``EnrollmentError``.

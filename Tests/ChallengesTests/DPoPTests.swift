@@ -103,25 +103,84 @@ import Testing
         let (one, other) = (
             Origin(scheme: .https, host: "a.example", port: 443), Origin(scheme: .https, host: "b.example", port: 443)
         )
-        nonces.note(["n1"], of: one)
-        nonces.note(["n2"], of: one)
+        nonces.note("n1", of: one)
+        nonces.note("n2", of: one)
         #expect(nonces.nonce(of: one) == "n2" && nonces.nonce(of: other) == nil)
+        #expect(DPoPNonces.nonce(in: ["n3"]) == "n3")
         for faulty in [
             ["a\u{1}b"], ["a b"], ["\""], ["\\"], [""], ["ü"], ["n3", "n4"], [], [String(repeating: "n", count: 1025)],
         ] {
-            nonces.note(faulty, of: one)
-            #expect(nonces.nonce(of: one) == "n2", "\(faulty)")
+            #expect(DPoPNonces.nonce(in: faulty) == nil, "\(faulty)")
         }
     }
 
     @Test func theOldestOriginIsForgotten() {
         let nonces = DPoPNonces()
         let origins = (0...DPoPNonces.capacity).map { Origin(scheme: .https, host: "h\($0).example", port: 443) }
-        for origin in origins { nonces.note(["n"], of: origin) }
+        for origin in origins { nonces.note("n", of: origin) }
         #expect(nonces.nonce(of: origins[0]) == nil && nonces.nonce(of: origins[1]) == "n")
     }
 
     // MARK: The authenticator
+
+    private struct Request: RequestDescription {
+        let method: String
+        let target: String
+
+        func readContent(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool { false }
+    }
+
+    private static let origin = Origin(scheme: .https, host: "a.example", port: 8443)
+
+    private func signer() throws -> any RequestSigner {
+        let credential = TokenCredential(
+            name: "work", token: BoundToken(Secret(utf8: "t1"), try key()).encoded, generation: 1)
+        let reply = try DPoPAuthenticator.shared.reply(
+            to: Challenge(scheme: "DPoP"), with: .token(credential),
+            RequestContext(
+                origin: Self.origin, authenticators: AuthenticatorTable([DPoPAuthenticator.shared]), site: .listed,
+                permitted: [.bearer], plaintextPermitted: false, clientAuthorizes: false, originTrusted: true,
+                hasBody: false))
+        guard case .answer(.perRequest(let signer)) = reply else { throw TestFailure() }
+        return signer
+    }
+
+    private struct TestFailure: Error {}
+
+    private func inputs(_ nonces: DPoPNonces, answering nonce: String? = nil) -> AnswerInputs {
+        AnswerInputs(
+            fileTime: 130_000_000_000_000_000, random: { [UInt8](repeating: 1, count: $0) }, nonces: nonces,
+            nonceToAnswer: nonce)
+    }
+
+    private func claims(of target: String, _ inputs: AnswerInputs) throws -> [String: String] {
+        let proof = try signer().field(for: Request(method: "OPTIONS", target: target), inputs)?.proof
+        return try claims(try #require(proof?.utf8Text))
+    }
+
+    /// RFC 9110 §7.1, RFC 9112 §3.3: the asterisk is no part of the target URI.
+    @Test(arguments: [
+        ("*", "https://a.example:8443"), ("/", "https://a.example:8443/"), ("/*?*", "https://a.example:8443/*"),
+    ])
+    func theTargetURIIsThatOfTheRequest(target: String, address: String) throws {
+        #expect(try claims(of: target, inputs(DPoPNonces()))["htu"] == address)
+    }
+
+    /// Another request may have used the last one of the origin, if each is for one use.
+    @Test func theNonceOfTheResponseThatIsAnsweredComesFirst() throws {
+        let nonces = DPoPNonces()
+        #expect(try claims(of: "/", inputs(nonces))["nonce"] == nil)
+        nonces.note("others", of: Self.origin)
+        #expect(try claims(of: "/", inputs(nonces))["nonce"] == "others")
+        #expect(try claims(of: "/", inputs(nonces, answering: "own"))["nonce"] == "own")
+    }
+
+    /// A server may ask for a nonce in reply to the proof, unless the proof has the one that it has just given.
+    @Test func aProofWithoutTheNonceOfAResponseMayBeRefused() throws {
+        let nonces = DPoPNonces()
+        nonces.note("others", of: Self.origin)
+        #expect(try signer().lacksInput(inputs(nonces)) && !signer().lacksInput(inputs(nonces, answering: "own")))
+    }
 
     @Test func onlyAlgorithmsThatWeHaveAreAnswered() {
         func challenge(_ algorithms: String?) -> Challenge {

@@ -79,6 +79,20 @@ import Testing
         #expect(try assertion(key(), at: Provider.metadata()).audience == Provider.issuerText)
     }
 
+    /// One of the servers could use the assertion at the token endpoint.
+    @Test(arguments: ["device", "revocation"])
+    func endpointsOfAProfileOnSeveralServersGetNoAssertion(endpoint: String) throws {
+        func url(_ name: String) throws -> EndpointURL {
+            try EndpointURL("https://\(name == endpoint ? "evil" : "other").example/\(name)", "it")
+        }
+        var endpoints = ProviderEndpoints(token: try url("token"))
+        endpoints.deviceAuthorization = try url("device")
+        endpoints.revocation = try url("revocation")
+        let metadata = ProviderMetadata(endpoints, issuer: try Provider.issuer(), hasIssuer: true)
+        let failure = error { _ = try assertion(key(), at: metadata) }
+        #expect(failure?.code == .unsupportedProvider && failure?.detail.contains("several servers") == true)
+    }
+
     @Test func eachRequestGetsAnAssertionOfItsOwn() throws {
         let client = try Client("app-1", .key(key())).resolved(for: Provider.metadata())
         let request = client.request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
@@ -91,6 +105,23 @@ import Testing
         #expect(first.parameters["client_id"] == ["app-1"] && first.authorization == nil)
         let plain = Client("app-1").request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
         #expect(try plain.completed(at: 10) { _ in Self.random } == plain)
+    }
+
+    /// Not with the request that a machine knows, which has no assertion yet, but with the one that was sent.
+    @Test func aTextThatRepeatsTheAssertionIsNotShown() throws {
+        let client = try Client("app-1", .key(key())).resolved(for: Provider.metadata())
+        let request = client.request(.token, try Provider.metadata().tokenEndpoint, FormParameters())
+        #expect(request.mayBlock && request.secrets.isEmpty)
+        let sent = try request.completed(at: 10) { _ in Self.random }
+        let assertion = try #require(sent.parameters["client_assertion"]?.first)
+        let body = #"{"error":"invalid_client","error_description":"bad assertion: \#(assertion)"}"#
+        func detail(_ secrets: [Secret]) -> String {
+            let response = ProviderResponse(
+                status: 401, contentType: "application/json", to: secrets, body: Array(body.utf8))
+            return ProviderError.error(response, at: .token, hiding: request.secrets).detail
+        }
+        #expect(detail([]).contains("bad assertion"))
+        #expect(detail(sent.secrets).hasSuffix("(a text that repeats a secret)"), "\(detail(sent.secrets))")
     }
 
     @Test func theRevocationEndpointGetsOne() throws {

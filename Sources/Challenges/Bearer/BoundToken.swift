@@ -22,9 +22,9 @@ package struct BoundToken: Sendable, Equatable {
         let length = Self.prefix.count + Self.keyBytes
         let parts = secret.withBytes { bytes -> (key: Secret, token: Secret)? in
             guard bytes.count > length + 1, bytes.starts(with: Self.prefix), bytes[length] == UInt8(ascii: " "),
-                var scalar = Base64URL.decode(String(decoding: bytes[Self.prefix.count..<length], as: UTF8.self))
+                let scalar = Base64URL.decodeSecret(bytes[Self.prefix.count..<length])
             else { return nil }
-            return (Secret(wiping: &scalar), Secret(Array(bytes[(length + 1)...])))
+            return (scalar, Secret(bytes[(length + 1)...]))
         }
         guard let parts, let key = ES256Key(scalar: parts.key), TokenCredential.isToken(parts.token) else {
             return nil

@@ -4,8 +4,9 @@ import CountersignAddresses
 import CountersignCryptography
 
 /// Access tokens that are bound to a key of ours (RFC 9449 §7), over TLS only. A form of Bearer: the same keyword
-/// permits it, the same credential answers, and the errors mean the same. Each request has a proof of its own, with the
-/// nonce that the origin has given last; one that asks for a nonce gets a second request, and no third (§9).
+/// permits it, the same credential answers, and the errors mean the same. Each request has a proof of its own: with the
+/// nonce of the response that it answers, or else the one that the origin has given last. An origin that asks for a
+/// nonce gets a second request, and no third (§9).
 package final class DPoPAuthenticator: Authenticator {
     package static let shared = DPoPAuthenticator()
 
@@ -87,12 +88,20 @@ private final class DPoPSigner: RequestSigner {
         self.origin = origin
     }
 
+    /// The target URI (RFC 9110 §7.1). That of `OPTIONS *` has no path (RFC 9112 §3.3).
+    private static func address(of target: String, at origin: Origin) -> String {
+        "\(origin.scheme.rawValue)://\(origin.authority)\(target == "*" ? "" : target)"
+    }
+
+    /// The nonce of an earlier response may have expired.
+    func lacksInput(_ inputs: AnswerInputs) -> Bool { inputs.nonceToAnswer == nil }
+
     func field(for request: some RequestDescription, _ inputs: AnswerInputs) -> AuthorizationField? {
         // FILETIME begins in 1601.
         let time = Int64(inputs.fileTime / 10_000_000) - 11_644_473_600
         let proof = DPoPProof(
-            request.method, "\(origin.scheme.rawValue)://\(origin.authority)\(request.target)", token: bound.token,
-            nonce: inputs.nonces?.nonce(of: origin)
+            request.method, Self.address(of: request.target, at: origin), token: bound.token,
+            nonce: inputs.nonce(of: origin)
         ).signed(with: bound.key, at: time, random: inputs.random(DPoPProof.randomByteCount))
         guard let proof else { return nil }
         return AuthorizationField(

@@ -17,7 +17,7 @@ package struct DPoPProof: Sendable {
     package static let randomByteCount = 16
 
     /// `method` is that of the request, as sent, and `address` its URL; query and fragment are left out. `token` is the
-    /// access token that the request carries, if it does. `nonce` is the last one of the server, if it gave one.
+    /// access token that the request carries, if it does. `nonce` is the server's, if it gave one.
     package init(_ method: String, _ address: String, token: Secret? = nil, nonce: String? = nil) {
         self.method = method
         self.address = String(address.prefix { $0 != "?" && $0 != "#" })
@@ -58,5 +58,5 @@ package struct DPoPProof: Sendable {
     }
 
     /// `ath`: the hash of an access token.
-    static func hash(of token: Secret) -> String { Base64URL.encode(token.withBytes { Digest.sha256.hash(Array($0)) }) }
+    static func hash(of token: Secret) -> String { Base64URL.encode(token.withBytes { Digest.sha256.hash($0) }) }
 }

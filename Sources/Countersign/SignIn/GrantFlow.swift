@@ -22,7 +22,8 @@ package struct GrantFlow: Sendable {
         self.now = now
     }
 
-    /// Returns an access token alone. Throws ``OAuthError`` and ``CountersignError``.
+    /// Returns an access token alone. Tokens of another type than the profile demands are revoked, if the provider can
+    /// do that. Throws ``OAuthError`` and ``CountersignError``.
     package func run() async throws -> TokenSet {
         guard let grant = profile.grant else { throw CountersignError(.refused, "the profile has no \"grant_type\"") }
         let wanted = profile.bound(to: profile.request.proofKey).request
@@ -38,7 +39,9 @@ package struct GrantFlow: Sendable {
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .finish(let tokens): return tokens
-            case .fail(let error): throw error
+            case .fail(let error):
+                if let tokens = machine.tokensToRevoke { _ = await client.revoke(tokens, of: profile) }
+                throw error
             }
         }
     }

@@ -54,8 +54,8 @@ struct SignInRenewal: Sendable {
     private func ask(_ received: inout Received?) async throws {
         // A rotated token that cannot be stored is lost if this process ends.
         try await renewals.onQueue { try vault.update { $0.touch() } }
-        var profile = try await keyedProfile()
-        if let demand { profile = try demand.wider(profile) }
+        let own = try await keyedProfile()
+        let profile = try demand.map { try $0.wider(own) } ?? own
         if profile.usesBroker {
             received = try await askBroker(profile)
             return
@@ -103,6 +103,9 @@ struct SignInRenewal: Sendable {
             case .fail(let error, discardsTokens: _):
                 // The request for the metadata was ended by this process, and not by the provider.
                 if !hasSentToken { try Task.checkCancellation() }
+                if let tokens = machine.tokensToRevoke {
+                    _ = await Task.detached { await client.revoke(tokens, of: profile) }.value
+                }
                 // The provider's metadata may have changed.
                 remember(nil, nil)
                 throw error

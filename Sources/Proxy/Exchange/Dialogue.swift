@@ -11,6 +11,8 @@ final class Dialogue {
     var since: UInt64?
     /// The identity broker's response for this request; nil without a question to it.
     var brokerCookie: BrokerCookies.Outcome?
+    /// The nonce in the last response, for the proof of the next request (RFC 9449 §9).
+    var nonce: String?
     /// Whether the identity broker was queried.
     var asksBroker = false
     /// The cookies of responses that the client did not get.

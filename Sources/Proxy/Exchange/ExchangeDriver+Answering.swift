@@ -154,7 +154,8 @@ extension ExchangeDriver: AnsweredRequest {
 
     var answerInputs: AnswerInputs {
         AnswerInputs(
-            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: answerServices.nonces)
+            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: answerServices.nonces,
+            nonceToAnswer: dialogue?.nonce)
     }
 
     var channelBinding: ChannelBinding? {

@@ -22,7 +22,8 @@ extension ExchangeDriver: OriginStreamDelegate {
         record.responded(status)
         noteAcceptedIdentity(status: status)
         if route.challenger != nil, let head = delivery.buffered?.head { noteParentResponse(head) }
-        noteNonce(in: fields)
+        let nonce = noteNonce(in: fields)
+        if nonce != nil, status >= 400 { beginDialogue().nonce = nonce } else { dialogue?.nonce = nil }
         if let use = route.injection { noteInjection(use, status: status) }
         let isParent = route.challenger != nil
         run(
@@ -34,9 +35,13 @@ extension ExchangeDriver: OriginStreamDelegate {
     }
 
     /// Any response may have the nonce of the next proof (RFC 9449 §8.2).
-    func noteNonce(in fields: FieldLines) {
-        guard route.challenger == nil, route.rule?.answer.contains(.bearer) == true else { return }
-        answerServices.nonces.note(fields.values(named: "DPoP-Nonce"), of: origin)
+    @discardableResult
+    func noteNonce(in fields: FieldLines) -> String? {
+        guard route.challenger == nil, route.rule?.answer.contains(.bearer) == true,
+            let nonce = DPoPNonces.nonce(in: fields.values(named: "DPoP-Nonce"))
+        else { return nil }
+        answerServices.nonces.note(nonce, of: origin)
+        return nonce
     }
 
     private var responseVia: ViaField { services.shared.via(isHTTP2: connection?.http2 != nil) }

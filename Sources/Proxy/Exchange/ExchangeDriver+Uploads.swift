@@ -30,12 +30,13 @@ extension ExchangeDriver {
 
     /// Whether the origin may well challenge a request with `answer`. A fixed answer was accepted before, or a
     /// challenge of this exchange asked for it. The inputs of an answer that is computed per request may have expired
-    /// since it was accepted, such as the nonce of Digest (RFC 7616 §3.3).
+    /// since it was accepted, such as the nonce of Digest (RFC 7616 §3.3), or the origin gives one only in reply to the
+    /// answer, as some do with the nonce of DPoP (RFC 9449 §9).
     func expectsChallenge(to answer: Answer?) -> Bool {
         switch answer {
         case nil: true
         case .fixed: false
-        case .perRequest: answers.machine.unaskedAnswer != nil
+        case .perRequest(let signer): answers.machine.unaskedAnswer != nil || signer.lacksInput(answerInputs)
         }
     }
 

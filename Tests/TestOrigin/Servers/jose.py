@@ -102,7 +102,8 @@ class Proofs:
 
     def check(self, values, method, url, now, token=None, nonce=None):
         """Returns the thumbprint of the key; raises Refused, with "use_dpop_nonce" if only the nonce is missing or
-        another. `values` are those of the fields, and `url` has no query."""
+        another. `values` are those of the fields, and `url` has no query. `nonce` may be a set of nonces, each of which
+        is accepted once."""
         if len(values) != 1:
             raise Refused(f"{len(values)} proofs")
         header, claims, signed, signature = parts(values[0])
@@ -122,6 +123,10 @@ class Proofs:
         if len(claims["jti"]) < 22 or claims["jti"] in self.seen:
             raise Refused("a jti that is short, or there again")
         self.seen.add(claims["jti"])
-        if nonce and claims.get("nonce") != nonce:
+        if isinstance(nonce, set):
+            if claims.get("nonce") not in nonce:
+                raise Refused("use_dpop_nonce")
+            nonce.remove(claims["nonce"])
+        elif nonce and claims.get("nonce") != nonce:
             raise Refused("use_dpop_nonce")
         return thumbprint(key)

@@ -73,6 +73,8 @@ public struct ChallengeExchange: Sendable {
     private(set) var space: AuthenticationSpace?
     /// The field that was sent last.
     private var sent: AuthorizationField?
+    /// The one of the last response (RFC 9449 §9).
+    private var nonce: String?
     private var dialogue: (any TokenDialogue)?
     private var channelBinding: ChannelBinding?
     /// The challenge fields of the last response.
@@ -154,8 +156,11 @@ public struct ChallengeExchange: Sendable {
         status: Int, challenges: [String], authenticationInfo: [String] = [], nonces: [String] = []
     ) -> Action {
         guard due == .response else { return outOfTurn("responseReceived") }
-        controller.nonces.note(nonces, of: origin)
-        if !(100..<200).contains(status) { permit.awaitsVerdict = false }
+        if !(100..<200).contains(status) {
+            permit.awaitsVerdict = false
+            nonce = DPoPNonces.nonce(in: nonces)
+            if let nonce { controller.nonces.note(nonce, of: origin) }
+        }
         self.status = status
         challengeFields = challenges
         return run(
@@ -343,7 +348,8 @@ public struct ChallengeExchange: Sendable {
 
     private var inputs: AnswerInputs {
         AnswerInputs(
-            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: controller.nonces)
+            fileTime: WallClock.fileTime(), random: { Randomness.bytes($0) }, nonces: controller.nonces,
+            nonceToAnswer: nonce)
     }
 }
 
