@@ -55,7 +55,7 @@ extension Policy {
         let line = request.rule?.location
         func change(_ change: Remedy.LineChange) -> [Remedy] { line.map { [.changeLine(change, line: $0)] } ?? [] }
         switch refusal.cause {
-        case .other, .ownAuthorization: return []
+        case .other, .otherClient, .ownAuthorization: return []
         case .notListed: return listing(request)
         case .notIntercepted: return change(.intercept)
         case .untrusted: return [.addTrustAnchor]

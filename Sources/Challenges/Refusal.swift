@@ -13,6 +13,8 @@ package struct Refusal: Sendable {
         case notListed
         /// The site's line says `intercept=no`.
         case notIntercepted
+        /// The site's line is for other clients.
+        case otherClient
         /// The site's certificate was not verified.
         case untrusted
         /// The client sent an authorization field of its own.
@@ -123,7 +125,7 @@ extension Refusal.Cause {
     /// Whether the sentences of refusals with this cause contain the remedy, everywhere they are shown.
     package var isSaidWithRemedy: Bool {
         switch self {
-        case .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
+        case .otherClient, .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
         case .other, .notListed, .notIntercepted, .untrusted, .ownAuthorization, .plaintext, .requiresTLS,
             .notPermitted, .notPermittedRequest, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities,
             .blocked, .rejected,

@@ -15,6 +15,8 @@ package enum Remedy: Hashable, Sendable {
         case permitPage(String)
         /// Extend `methods=` and `paths=`, or add another line for the site.
         case permitRequest
+        /// Add the client to `for=`.
+        case permitClient(String)
         /// Remove `intercept=no`.
         case intercept
         /// Store a credential of this kind under another name, and set `credential=`.
@@ -132,6 +134,7 @@ extension Remedy {
         case .permitScheme(let scheme): "permit `\(scheme.rawValue)` with answer= in \(line)"
         case .permitPage(let page): "permit \(page) with cross-site= in \(line)"
         case .permitRequest: "permit the request with methods= and paths= in \(line), or in another line"
+        case .permitClient(let word): "add `\(word.replacing("`", with: "%60"))` to for= in \(line)"
         case .intercept: "remove intercept=no in \(line)"
         case .nameCredential(let kind):
             "store a \(kind == .token ? "token" : "password") under another name, and set credential= in \(line)"

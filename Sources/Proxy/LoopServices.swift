@@ -42,6 +42,8 @@ final class LoopServices {
     private(set) var isHandedOver = false
     let ownListeners = OwnListeners()
     private var routes = RouteTable()
+    /// ``SiteList/clientRules`` of the policy with this ``CurrentPolicy/version``.
+    private var clientRules = (version: -1, rules: Set<ClientRule>())
     /// ``RouteFinding/version`` of the connections.
     private var hopsVersion: UInt64?
     private var watched: [ObjectIdentifier: any TimeWatched] = [:]
@@ -68,8 +70,21 @@ final class LoopServices {
     }
 
     /// The route of connections to `origin` under the current policy. For their requests see ``route(of:_:on:)``.
-    func route(to origin: Origin, for principal: UInt32?) -> Route {
-        routes.route(to: origin, for: principal, shared, pool)
+    func route(to origin: Origin, for client: RouteClient) -> Route {
+        routes.route(to: origin, for: client, shared, pool)
+    }
+
+    /// The same for the client of `session`.
+    func route(to origin: Origin, for session: ClientSession) -> Route {
+        let uid = session.process.uid
+        let version = shared.policy.version
+        if clientRules.version != version {
+            clientRules = (version, shared.policy.current.sites.clientRules)
+        }
+        let rules = clientRules.rules
+        guard !rules.isEmpty else { return route(to: origin, for: RouteClient(principal: uid)) }
+        let standing = session.client?.standing(among: rules) ?? ClientStanding(ClientFacts(uid: uid), among: rules)
+        return route(to: origin, for: RouteClient(principal: uid, standing: standing))
     }
 
     /// The route of a request to the origin of `base`, the route of its connections.

@@ -16,8 +16,8 @@ package struct ProxyConfiguration: Sendable {
     }
 
     package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
-    /// The token that `Proxy-Authorization` must contain, if one is required.
-    package var clientToken: Secret?
+    /// The tokens of which `Proxy-Authorization` must contain one, if one is required.
+    package var clientTokens: [ClientToken] = []
     /// The process whose descendants are served without the token. They have it in their environment, but some of
     /// them, such as Java, cannot send it.
     package var admittedAncestor: Int32?

@@ -110,7 +110,7 @@ package final class ProxyServices: Sendable {
     /// Reports an origin whose certificate verifies, but may be revoked: its status should have been learned.
     func tellUnknownRevocation(of origin: Origin, _ trust: ServerTrust) {
         guard let untrusted, case .unknown(let why) = trust.revocation,
-            case .answer(let rule) = policy.current.sites.verdict(for: origin), rule.revocation != .off
+            case .answer(let rule) = policy.current.sites.verdict(for: origin, client: .anyone), rule.revocation != .off
         else { return }
         let sentence = "the revocation status of \(origin) is unknown: \(why)\(Self.leafText(trust))"
         if isNew(sentence) { untrusted(sentence, nil) }

@@ -50,7 +50,7 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.sessionFault(at: pattern, publicSuffixes) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
-        if problems.isEmpty, let fault = options.pagesFault() {
+        if problems.isEmpty, let fault = options.pagesFault() ?? options.clientsFault() {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
         if problems.isEmpty, let fault = options.unchallengedFault(at: pattern) {

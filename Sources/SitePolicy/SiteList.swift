@@ -17,6 +17,10 @@ package struct SiteList: Sendable {
     private let hasWildcards: Bool
     /// Whether any line is for http.
     package let hasPlainSites: Bool
+    /// The values of `for=`.
+    package let clientRules: Set<ClientRule>
+    /// What must be known about a client to decide them; nil without any.
+    package let clientNeeds: ClientNeeds?
 
     /// The reason of a verdict if there are no rules.
     private var reasonIfEmpty = Self.noneListed
@@ -87,6 +91,8 @@ package struct SiteList: Sendable {
                 .mapValues { RequestRules($0) }
         hosts = Set(rules.map(\.pattern.host))
         hasPlainSites = rules.contains { $0.pattern.scheme == .http }
+        clientRules = Set(rules.compactMap(\.clients))
+        clientNeeds = ClientNeeds(clientRules)
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
@@ -119,7 +125,7 @@ package struct SiteList: Sendable {
     package var isReallyEmpty: Bool { rules.isEmpty && reasonIfEmpty.cause == .notListed }
 
     /// How to handle a connection to an origin. For its requests see ``verdict(for:request:)``.
-    package func verdict(for origin: Origin) -> SiteVerdict {
+    package func verdict(for origin: Origin, client: Client = .unknown) -> SiteVerdict {
         guard !rules.isEmpty else { return .tunnel(reason: reasonIfEmpty) }
         let forwarded: HostName
         do {
@@ -136,6 +142,9 @@ package struct SiteList: Sendable {
         }
         guard rule.intercepts else {
             return .tunnel(reason: Refusal(.notIntercepted, "\(rule.location) says intercept=no"))
+        }
+        if let refusal = refusal(of: client, by: rule) {
+            return rule.refusesOtherClients ? .refuse(reason: refusal) : .tunnel(reason: refusal)
         }
         do {
             _ = try HostName(canonicalizing: origin.host, for: .listed)

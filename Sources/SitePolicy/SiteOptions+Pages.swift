@@ -54,7 +54,7 @@ extension SiteOptions {
 
     /// The fault of `cross-site=` together with the other options, once all words are read.
     func pagesFault() -> Fault? {
-        guard let pagesColumn, !intercepts else { return nil }
+        guard let pagesColumn = column(of: "cross-site"), !intercepts else { return nil }
         return Fault(
             column: pagesColumn, message: "cross-site= has no effect with intercept=no",
             hint: "remove one of the two options")

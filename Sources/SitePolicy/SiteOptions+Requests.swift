@@ -83,10 +83,10 @@ extension SiteOptions {
         if column(of: "paths") == nil, let found = fault("case", "without paths=", "add paths=, or remove the option") {
             return found
         }
-        guard column(of: "methods") == nil, column(of: "paths") == nil else { return nil }
+        guard column(of: "methods") == nil, column(of: "paths") == nil, column(of: "for") == nil else { return nil }
         return fault(
-            "deny", "in a line that is for all requests",
-            "add methods= or paths=, or write it in another line of the site")
+            "deny", "in a line that is for all requests and clients",
+            "add methods=, paths= or for=, or write it in another line of the site")
     }
 
     /// A token (RFC 9110 §5.6.2).

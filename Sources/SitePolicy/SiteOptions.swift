@@ -37,6 +37,7 @@ struct SiteOptions {
         case paths
         case caseOfPaths = "case"
         case deny
+        case clients = "for"
     }
 
     /// The column of `plaintext=yes`.
@@ -60,10 +61,9 @@ struct SiteOptions {
     private var crossSite: [PageOrigin] = []
     private(set) var unchallenged = Unchallenged()
     private var limits = RequestLimits()
-    /// The column of `cross-site=`.
-    var pagesColumn: Int? { seen[.crossSite] }
     /// The column of the option of this name, if the line has it.
     func column(of name: String) -> Int? { Name(rawValue: name).flatMap { seen[$0] } }
+    private var clients: ClientRule?
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -114,6 +114,7 @@ struct SiteOptions {
         case .paths: (limits.paths, limits.exceptions) = try Self.paths(in: value.text, at: value.column)
         case .caseOfPaths: limits.ignoresCase = try value.ignoresCase()
         case .deny: limits.refusesOthers = try value.yesOrNo()
+        case .clients: clients = try Self.clients(in: value.text, at: value.column)
         }
     }
 
@@ -172,7 +173,7 @@ struct SiteOptions {
         guard pattern.scheme == .proxy else { return nil }
         let without: [Name] = [
             .identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
-            .methods, .paths, .caseOfPaths, .deny,
+            .methods, .paths, .caseOfPaths, .deny, .clients,
         ]
         for name in without {
             guard let column = seen[name] else { continue }
@@ -230,6 +231,8 @@ struct SiteOptions {
         rule.crossSite = crossSite
         unchallenged.apply(to: &rule)
         if limits.isLimited { rule.limits = limits }
+        rule.clients = clients
+        rule.refusesOtherClients = clients != nil && limits.refusesOthers
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
     }
@@ -257,6 +260,7 @@ struct SiteOptions {
         case .paths: "/api/**"
         case .caseOfPaths: "ignore"
         case .deny: "yes"
+        case .clients: "exe:/usr/bin/curl"
         }
     }
 

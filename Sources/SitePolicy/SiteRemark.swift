@@ -35,6 +35,12 @@ extension SiteRule {
                         + "\(pattern) is answered",
                     hint: "list https instead"))
         }
+        for path in clients?.permittedInterpreters ?? [] {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): exe:\(path) is an interpreter: every script that it runs is permitted",
+                    hint: "name a program of its own, or use unit:, user-unit:, user: or token:"))
+        }
         if let credentials, credential != Self.defaultCredential, !credentials.contains(credential) {
             let secret = Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
             remarks.append(

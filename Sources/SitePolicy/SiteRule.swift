@@ -50,6 +50,10 @@ package struct SiteRule: Equatable, Sendable {
     package var session: SharedSessionRule?
     /// The requests that the line is for; nil for all.
     package var limits: RequestLimits?
+    /// The clients that the line is for; nil for all.
+    package var clients: ClientRule?
+    /// Whether requests of other clients are refused (`deny=yes`). If not, nothing of them is intercepted or answered.
+    package var refusesOtherClients = false
 
     /// The place of the token in each request (`inject=`); nil: only challenges are answered.
     package var injection: SecretInjection?

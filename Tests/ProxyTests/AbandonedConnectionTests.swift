@@ -54,6 +54,7 @@ import Testing
         return ExchangeDriver(
             client: client, session: client.session, services: services,
             head: try requestHead("GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"),
-            route: services.route(to: origin, for: Bench.uid), path: Array("/x".utf8)[...], pin: nil)
+            route: services.route(to: origin, for: RouteClient(principal: Bench.uid)), path: Array("/x".utf8)[...],
+            pin: nil)
     }
 }

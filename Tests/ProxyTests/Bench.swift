@@ -37,7 +37,7 @@ final class Bench {
         self.uid = uid
         var configuration = ProxyConfiguration()
         if let spoolLimitBytes { configuration.spoolLimitBytes = spoolLimitBytes }
-        configuration.clientToken = token.map { Secret(utf8: $0) }
+        configuration.clientTokens = token.map { [ClientToken(Secret(utf8: $0))] } ?? []
         let policy = try Self.policy(
             sites: sites, password: password, identities: identities, standing: standing,
             brokerAccounts: brokerAccounts, lockReason: lockReason)

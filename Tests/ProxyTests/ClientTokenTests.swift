@@ -11,7 +11,7 @@ import Testing
         "Basic Y291bnRlcnNpZ246dDBrZW4=", "basic OnQwa2Vu", "BASIC  YW55Ym9keTp0MGtlbg==", "Bearer t0ken",
         "bearer  t0ken",
     ]) func theTokenIsThePasswordOrTheBearer(_ value: String) {
-        #expect(ClientToken.matches([value], Secret(utf8: "t0ken")))
+        #expect(Self.isAccepted([value], "t0ken"))
     }
 
     @Test(arguments: [
@@ -19,11 +19,15 @@ import Testing
         ["Basic t0ken"], ["Basic dDBrZW4="], ["Basic !"], ["Basic OnQwa2Vu", "Bearer t0ken"],
         ["Bearer t0ken", "Bearer t0ken"],
     ]) func nothingElseIs(_ values: [String]) {
-        #expect(!ClientToken.matches(values, Secret(utf8: "t0ken")))
+        #expect(!Self.isAccepted(values, "t0ken"))
     }
 
     @Test func aTokenMayContainColons() {
         // printf 'u:a:b' | base64
-        #expect(ClientToken.matches(["Basic dTphOmI="], Secret(utf8: "a:b")))
+        #expect(Self.isAccepted(["Basic dTphOmI="], "a:b"))
+    }
+
+    private static func isAccepted(_ values: [String], _ token: String) -> Bool {
+        ClientToken.sent(in: values, [ClientToken(Secret(utf8: token))]) != nil
     }
 }

@@ -26,7 +26,8 @@ import Testing
     private func start(_ head: String, on bench: Bench) throws -> ExchangeDriver {
         let driver = ExchangeDriver(
             client: client, session: client.session, services: bench.services,
-            head: try requestHead(head), route: bench.services.route(to: Bench.origin, for: Bench.uid),
+            head: try requestHead(head),
+            route: bench.services.route(to: Bench.origin, for: RouteClient(principal: Bench.uid)),
             path: Array("/x".utf8)[...], pin: nil)
         driver.start()
         return driver

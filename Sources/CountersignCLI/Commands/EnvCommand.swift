@@ -48,6 +48,11 @@ struct EnvCommand: ParsableCommand {
         help: ArgumentHelp("The running proxy's token file. The proxy URL will contain the token.", valueName: "file"))
     var clientTokenFile: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The name of the token, if the file has several. (default: the first)", valueName: "name"))
+    var clientToken: String?
+
     @OptionGroup var secrets: SecretOption
 
     func validate() throws {
@@ -69,7 +74,7 @@ struct EnvCommand: ParsableCommand {
         // The list is at fault before the missing server is.
         _ = try home.sites()
         let (address, tokenFile) = try runningProxy(of: home)
-        let token = try (clientTokenFile ?? tokenFile).map { try ClientTokenFile(path: $0).read() }
+        let token = try (clientTokenFile ?? tokenFile).map { try ClientTokenFile(path: $0).read(name: clientToken) }
         let trust = ClientTrust(home: home, access: VaultAccess(home: home, secrets: secrets.input))
         let environment = try trust.environment(
             for: address.address, token: token,

@@ -94,7 +94,7 @@ struct ExecCommand: AsyncParsableCommand {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientToken = token
+        configuration.clientTokens = [ClientToken(token)]
         configuration.admittedAncestor = getpid()
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)

@@ -32,7 +32,9 @@ struct ServeCommand: AsyncParsableCommand {
             With socket activation by systemd, listens on the sockets of the unit in place of --listen.
 
             The token in --client-token-file has at least 16 characters from A-Z a-z 0-9 _ -, and only you may be able \
-            to read the file.
+            to read the file. In a file with several tokens, each line is NAME TOKEN; for=token:NAME in the list of \
+            sites names the clients that send it. for=socket:NAME names those of --listen unix:PATH, whose file name \
+            without its extension is NAME.
 
             A fault of its own ends the server at once, so that a service manager starts it again. With \
             COUNTERSIGN_BACKTRACE=1 in its environment, the Swift runtime prints a backtrace before, which contains \
@@ -62,7 +64,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Require clients to send the token in this file's first line, as the password of the proxy URL.",
+            "Require clients to send the token in this file's first line, or one of those in its lines NAME TOKEN, as "
+                + "the password of the proxy URL.",
             valueName: "file"))
     var clientTokenFile: String?
 
@@ -126,7 +129,7 @@ struct ServeCommand: AsyncParsableCommand {
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = try inherited?.addresses ?? addresses().map(\.address)
         configuration.originTimeoutSeconds = originTimeout
-        configuration.clientToken = try clientTokenFile.map { try ClientTokenFile(path: $0).read() }
+        configuration.clientTokens = try clientTokenFile.map { try ClientTokenFile(path: $0).read() } ?? []
         configuration.requiresSameUser = !unsafeListen
         configuration.allowedUsers = try allowedUsers.numbers()
         spool.apply(to: &configuration, home)

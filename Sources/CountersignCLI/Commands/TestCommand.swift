@@ -75,7 +75,7 @@ struct TestCommand: AsyncParsableCommand {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientToken = token
+        configuration.clientTokens = [ClientToken(token)]
         configuration.drainSeconds = 0
         let unanswered = UnansweredSites(policy: keeper.policy)
         let runtime = try await ProxyRuntime(

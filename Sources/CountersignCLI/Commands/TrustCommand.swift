@@ -120,7 +120,7 @@ struct TrustCommand: ParsableCommand {
                 "\(TrustedServer.text(origin)): \(CertificateFingerprint.text(leaf)) is allowed"
                     + (end.map { " until \(WallClock.rfc3339($0))" } ?? "")
                     + (answer ? ", challenges are answered\n" : ", challenges are not answered\n"))
-            if case .answer = sites.verdict(for: origin) { return }
+            if case .answer = sites.verdict(for: origin, client: .anyone) { return }
             Console.log(
                 "hint",
                 sites.rule(for: origin).map { "it has no effect while \($0.location) says intercept=no" }

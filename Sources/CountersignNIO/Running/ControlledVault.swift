@@ -133,7 +133,7 @@ struct ControlledVault: Sendable {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientToken = token
+        configuration.clientTokens = [ClientToken(token)]
         configuration.admittedAncestor = dialogue.process
         configuration.drainSeconds = 0
         configuration.spoolLimitBytes = max(0, spoolBytes)

@@ -112,7 +112,7 @@ package final class ParentRelay: ControlRelay {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientToken = token
+        configuration.clientTokens = [ClientToken(token)]
         configuration.answersSites = false
         configuration.drainSeconds = 0
         // Shorter than the limit of any request, so that the next hop can be tried.

@@ -95,7 +95,9 @@ final class TLSQuestions: ChannelInboundHandler {
 
     /// The trust exception that the user has recorded for a listed server, if there is one.
     private static func exception(_ trust: ServerTrust, _ origin: Origin, _ policy: Policy) -> TrustException? {
-        guard let leaf = trust.leaf?.sha256Fingerprint, case .answer = policy.sites.verdict(for: origin) else {
+        guard let leaf = trust.leaf?.sha256Fingerprint,
+            case .answer = policy.sites.verdict(for: origin, client: .anyone)
+        else {
             return nil
         }
         return policy.trustException(for: origin, leaf: leaf, now: ChallengeController.now())

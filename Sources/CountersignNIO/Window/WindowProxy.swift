@@ -91,7 +91,7 @@ package final class WindowProxy: Sendable {
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientToken = token
+        configuration.clientTokens = [ClientToken(token)]
         configuration.admittedAncestor = getpid()
         configuration.drainSeconds = 0
         let runtime = try await ProxyRuntime(

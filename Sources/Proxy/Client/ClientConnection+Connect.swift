@@ -64,7 +64,7 @@ extension ClientConnection {
                 .init(status: 400, detail: "this site is intercepted, so its tunnel must carry TLS"))
         }
         do {
-            let route = services.route(to: site.origin, for: session.process.uid)
+            let route = services.route(to: site.origin, for: session)
             let handler = try TLSHandler(
                 server: tls, speaksHTTP2: route.speaksHTTP2, spare: services.spare, writesToSocket: true)
             try context.pipeline.syncOperations.addHandler(handler, position: .before(self))

@@ -61,7 +61,7 @@ extension ClientConnection {
 
     private func serveRequests(of accepted: AcceptedConnect) {
         let origin = accepted.route.origin.withoutTLS
-        accepted.carriesRequests(to: services.route(to: origin, for: session.process.uid))
+        accepted.carriesRequests(to: services.route(to: origin, for: session))
         self.accepted = nil
         session.role = .inside(
             .init(origin: origin, parentAuthorization: accepted.terms.clientAuthorization))

@@ -54,11 +54,11 @@ extension ClientConnection {
     }
 
     private func begin(_ head: consuming RequestHead) {
-        if case .proxy = session.role, !isAdmitted, let token = services.configuration.clientToken {
-            guard ClientToken.matches(head.fields.values(of: .proxyAuthorization), token) else {
-                return respondAndClose(OwnResponse.proxyAuthenticationRequired)
-            }
-            session.hasToken = true
+        if case .proxy = session.role, !isAdmitted, !services.configuration.clientTokens.isEmpty {
+            let sent = ClientToken.sent(
+                in: head.fields.values(of: .proxyAuthorization), services.configuration.clientTokens)
+            guard let sent else { return respondAndClose(OwnResponse.proxyAuthenticationRequired) }
+            if session.hasSent(sent) { admission.forgetRoute() }
         }
         if let refusal = admission.refusal(of: head) { return respondAndClose(refusal) }
         do throws(RequestTarget.Failure) {
@@ -104,8 +104,8 @@ extension ClientConnection {
         guard [.none, .length(0)].contains(head.framing) else {
             throw RequestTarget.Failure(status: 400, detail: "CONNECT with a body")
         }
-        let route = services.route(to: origin, for: session.process.uid)
-        let own = services.configuration.clientToken == nil ? head.fields.value(of: .proxyAuthorization) : nil
+        let route = services.route(to: origin, for: session)
+        let own = services.configuration.clientTokens.isEmpty ? head.fields.value(of: .proxyAuthorization) : nil
         let terms = ConnectionTerms(
             clientAuthorization: own, via: head.fields.values(of: .via), mayBeLocal: route.mayBeLocal)
         if route.mayCarryRequests { return accept(route, terms) }

@@ -2,6 +2,7 @@
 
 import CountersignAddresses
 import CountersignLoopback
+import CountersignSitePolicy
 import CountersignUpstream
 import NIOCore
 
@@ -44,6 +45,8 @@ final class ClientSession {
     var role = Role.proxy
     /// False before the connection is part of a channel and after the client has gone.
     private(set) var isConnected = false
+    /// Nil if the list did not distinguish clients when this one connected.
+    private(set) var client: IdentifiedClient?
     /// The client has sent the token that the proxy requires.
     var hasToken = false
     /// The untrusted origins that the delegate accepted for this client.
@@ -78,6 +81,17 @@ final class ClientSession {
     // MARK: The process
 
     func setProcessID(_ pid: Int32?) { process.pid = pid }
+
+    func identified(as facts: ClientFacts) {
+        client = IdentifiedClient(facts)
+        if let pid = facts.pid { process.pid = pid }
+    }
+
+    /// The client has sent `token`. Returns whether its next request may be treated differently from the last one.
+    func hasSent(_ token: ClientToken) -> Bool {
+        hasToken = true
+        return client?.hasSent(token) ?? false
+    }
 
     /// Whether the client is still there and its end of the connection still belongs to the same user. The kernel is
     /// asked before the first credential is used.

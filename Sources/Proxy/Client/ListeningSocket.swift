@@ -12,6 +12,12 @@ package struct ListeningSocket: Sendable {
     let name: String
     /// Nil for a Unix-domain socket.
     let address: SocketAddress?
+    /// What `for=socket:NAME` calls it: the file name of a Unix-domain socket without its extension; nil for others.
+    var clientName: String? {
+        guard address == nil, let file = name.split(separator: "/").last else { return nil }
+        let stem = file.lastIndex(of: ".").map { file[..<$0] } ?? file
+        return stem.isEmpty ? nil : String(stem)
+    }
     /// The socket file to remove at the end; nil without one, or if it is the service manager's.
     let ownPath: String?
 

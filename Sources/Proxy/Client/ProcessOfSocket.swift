@@ -6,10 +6,11 @@ import Glibc
 /// Finds the process that holds a socket in /proc. It reads the entries of all processes, so it must not run on an
 /// event loop.
 enum ProcessOfSocket {
-    static func find(inode: UInt32) -> Int32? {
+    /// The first one in the order of numbers, usually the oldest. With `uid`, only among that user's processes.
+    static func find(inode: UInt32, uid: UInt32? = nil) -> Int32? {
         var found: Int32?
         eachProcess { pid in
-            if holds(pid, inode) { found = pid }
+            if uid == nil || user(of: pid) == uid, holds(pid, inode) { found = pid }
             return found == nil
         }
         return found
@@ -59,17 +60,34 @@ enum ProcessOfSocket {
     }
 
     private static func holds(_ pid: Int32, _ inode: UInt32) -> Bool {
-        let wanted = "socket:[\(inode)]"
-        guard let files = opendir("/proc/\(pid)/fd") else { return false }
-        defer { closedir(files) }
-        while let file = readdir(files) {
-            var target = [UInt8](repeating: 0, count: 64)
-            let length = target.withUnsafeMutableBytes { buffer in
-                buffer.baseAddress.map { readlink("/proc/\(pid)/fd/\(name(of: file))", $0, buffer.count) } ?? 0
-            }
-            if length > 0, target.prefix(length).elementsEqual(wanted.utf8) { return true }
+        let files = open("/proc/\(pid)/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        return files >= 0 && contains(files, inode)
+    }
+
+    /// Whether one of the links in the folder `files`, /proc/PID/fd, leads to the socket. Closes the descriptor.
+    static func contains(_ files: Int32, _ inode: UInt32) -> Bool {
+        guard let folder = fdopendir(files) else {
+            close(files)
+            return false
         }
-        return false
+        defer { closedir(folder) }
+        let wanted = Array("socket:[\(inode)]".utf8)
+        return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { target in
+            guard let start = target.baseAddress else { return false }
+            while let file = readdir(folder) {
+                let length = withUnsafePointer(to: &file.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { readlinkat(files, $0, start, target.count) }
+                }
+                if length == wanted.count, target.prefix(length).elementsEqual(wanted) { return true }
+            }
+            return false
+        }
+    }
+
+    /// The effective user, which owns the process's folder.
+    private static func user(of pid: Int32) -> UInt32? {
+        var found = stat()
+        return stat("/proc/\(pid)", &found) == 0 ? found.st_uid : nil
     }
 
     /// Calls `body` with each process until it returns false.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignLoopback
+import CountersignSitePolicy
 import Glibc
 import NIOConcurrencyHelpers
 import NIOCore
@@ -21,6 +22,7 @@ package final class ProxyListener: Sendable {
     private let refusing = NIOLockedValueBox(0)
     private let refused: @Sendable (String) -> Void
     private let tick: RepeatedTask
+    private let identification = ClientIdentification()
 
     /// `refused` is called with a line for the log when connections are refused.
     package init(
@@ -54,7 +56,7 @@ package final class ProxyListener: Sendable {
         for address in services.configuration.listeningAddresses {
             let socket = try ListeningSocket(address)
             sockets.withLockedValue { $0.append(socket) }
-            let channel = try await bootstrap(isUnix: socket.address == nil)
+            let channel = try await bootstrap(isUnix: socket.address == nil, socket: socket.clientName)
                 .serverChannelOption(.autoRead, value: isAccepting)
                 .withBoundSocket(socket.copy()).get()
             channels.withLockedValue { $0.append(channel) }
@@ -127,7 +129,7 @@ package final class ProxyListener: Sendable {
         }
         _ = ClientBootstrap(group: group)
             .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelInitializer(acceptUnix)
+            .channelInitializer { self.acceptUnix($0, socket: nil) }
             .withConnectedSocket(ends[0])
         return ends[1]
     }
@@ -156,7 +158,7 @@ package final class ProxyListener: Sendable {
         try? await bound.eventLoop.submit { body(bound.value) }.get()
     }
 
-    private func bootstrap(isUnix: Bool) -> ServerBootstrap {
+    private func bootstrap(isUnix: Bool, socket: String?) -> ServerBootstrap {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
             // The default of four accepts per pass of the event loop starves new clients while others are busy.
@@ -169,7 +171,7 @@ package final class ProxyListener: Sendable {
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
-                if isUnix { return self.acceptUnix(channel) }
+                if isUnix { return self.acceptUnix(channel, socket: socket) }
                 _ = channel.setOption(.tcpOption(.tcp_nodelay), value: 1)
                 return self.acceptTCP(channel)
             }
@@ -191,41 +193,88 @@ package final class ProxyListener: Sendable {
             return (client, server, owner)
         }.flatMap { (accepted: (client: SocketAddress, server: SocketAddress, owner: SocketOwner.Owner?)?) in
             guard let (client, server, owner) = accepted else { return loop.makeSucceededVoidFuture() }
-            guard let ancestor = self.services.configuration.admittedAncestor, let inode = owner?.inode else {
+            let ancestor = owner == nil ? nil : self.services.configuration.admittedAncestor
+            let needs = self.clientNeeds
+            guard ancestor != nil || needs != nil else {
                 return loop.makeCompletedFuture {
-                    try self.addTCP(channel, (client, server), owner, isAdmitted: false)
+                    try self.addTCP(channel, (client, server), owner, isAdmitted: false, nil)
                 }
             }
-            return self.services.lookups.run(on: loop) {
-                ProcessOfSocket.isHeld(byDescendantOf: ancestor, inode: inode)
-            }.flatMapThrowing { try self.addTCP(channel, (client, server), owner, isAdmitted: $0) }
+            return self.services.lookups.run(on: loop) { [identification = self.identification] in
+                (
+                    isAdmitted: ancestor.flatMap { ancestor in
+                        owner.map { ProcessOfSocket.isHeld(byDescendantOf: ancestor, inode: $0.inode) }
+                    } ?? false,
+                    facts: needs.map { identification.facts(uid: owner?.uid, socketInode: owner?.inode, $0) }
+                )
+            }.flatMapThrowing { try self.addTCP(channel, (client, server), owner, isAdmitted: $0.isAdmitted, $0.facts) }
         }
     }
 
     private func addTCP(
         _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
-        _ owner: SocketOwner.Owner?, isAdmitted: Bool
+        _ owner: SocketOwner.Owner?, isAdmitted: Bool, _ facts: ClientFacts?
     ) throws {
         let connection = try add(
             channel, ClientProcess(uid: owner?.uid, socketInode: owner?.inode), addresses: addresses)
         connection.isAdmitted = isAdmitted
-        guard services.accessLog != nil, let inode = owner?.inode else { return }
+        if let facts { connection.session.identified(as: facts) }
+        guard services.accessLog != nil, facts?.pid == nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         services.lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
             .whenSuccess { bound.value.session.setProcessID($0) }
     }
 
-    private func acceptUnix(_ channel: any Channel) -> EventLoopFuture<Void> {
+    /// What must be found out about clients, according to the current list.
+    private var clientNeeds: ClientNeeds? {
+        services.configuration.answersSites ? services.policy.current.sites.clientNeeds : nil
+    }
+
+    private func acceptUnix(_ channel: any Channel, socket: String?) -> EventLoopFuture<Void> {
         guard let provider = channel as? any SocketOptionProvider else {
             return channel.eventLoop.makeFailedFuture(
                 Refused(reason: "the socket does not report its peer's credentials"))
         }
         let credentials: EventLoopFuture<PeerCredentials> = provider.unsafeGetSocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED))
-        return credentials.flatMapThrowing { credentials in
+        return credentials.flatMap { credentials in
             let process = ClientProcess(uid: credentials.uid, pid: credentials.pid)
-            try self.checkUser(process)
-            _ = try self.add(channel, process, addresses: nil)
+            do {
+                try self.checkUser(process)
+                guard let needs = self.clientNeeds else {
+                    _ = try self.add(channel, process, addresses: nil)
+                    return channel.eventLoop.makeSucceededVoidFuture()
+                }
+                return self.facts(of: credentials, provider, on: channel.eventLoop, needs).flatMapThrowing { found in
+                    var facts = found
+                    facts.socket = socket.map { .named($0) } ?? ClientFacts.Name.none
+                    try self.add(channel, process, addresses: nil).session.identified(as: facts)
+                }
+            } catch {
+                return channel.eventLoop.makeFailedFuture(error)
+            }
+        }
+    }
+
+    /// What is to be known about the client of a Unix-domain socket.
+    private func facts(
+        of credentials: PeerCredentials, _ provider: any SocketOptionProvider, on loop: any EventLoop,
+        _ needs: ClientNeeds
+    ) -> EventLoopFuture<ClientFacts> {
+        let ticks = ClientIdentification.ticks
+        let descriptor: EventLoopFuture<Int32> = provider.unsafeGetSocketOption(
+            level: .socket, name: NIOBSDSocket.Option(rawValue: ClientIdentification.processDescriptorOption))
+        return descriptor.map { Optional($0) }.flatMapErrorThrowing { error in
+            // The kernel does not have the option before Linux 6.5. With any other error, the process is gone.
+            if (error as? IOError)?.errnoCode == ENOPROTOOPT { return nil }
+            return -1
+        }.flatMap { descriptor in
+            self.services.lookups.run(on: loop) { [identification = self.identification] in
+                defer { if let descriptor, descriptor >= 0 { close(descriptor) } }
+                let peer = ClientIdentification.UnixPeer(
+                    credentials: credentials, descriptor: descriptor, acceptedTicks: ticks)
+                return identification.facts(of: peer, needs)
+            }
         }
     }
 

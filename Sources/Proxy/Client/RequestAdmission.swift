@@ -51,7 +51,7 @@ struct RequestAdmission {
             return (services.route(of: head, path, on: lastRoute), path)
         }
         let target = try RequestTarget(absoluteFormOf: head)
-        let route = services.route(to: target.origin, for: session.process.uid)
+        let route = services.route(to: target.origin, for: session)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
         return (services.route(of: head, target.path, on: route), target.path)
@@ -67,7 +67,7 @@ struct RequestAdmission {
             return (services.route(of: head, path, on: lastRoute), path)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
-        let route = services.route(to: site.origin, for: session.process.uid)
+        let route = services.route(to: site.origin, for: session)
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
         return (services.route(of: head, target.path, on: route), target.path)

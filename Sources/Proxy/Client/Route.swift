@@ -85,8 +85,8 @@ final class Route {
     let policy: Policy
     /// ``CurrentPolicy/version`` of the policy.
     let policyVersion: Int
-    /// The clients' user id, if the kernel reported it.
-    let principal: UInt32?
+    let client: RouteClient
+    private var principal: UInt32? { client.principal }
     let verdict: SiteVerdict
     /// The lines of the site, if a request takes a route of its own; otherwise nil.
     let requestRules: RequestRules?
@@ -166,19 +166,20 @@ final class Route {
     private var learnedTicketRoute: LearnedRoute?
 
     init(
-        to origin: Origin, for principal: UInt32?, _ decision: RequestRules.Decision?, _ policy: Policy, version: Int,
+        to origin: Origin, for client: RouteClient, _ decision: RequestRules.Decision?, _ policy: Policy, version: Int,
         _ shared: ProxyServices, _ pool: UpstreamPool, _ refusals: TunnelRefusals
     ) {
         self.origin = origin
         self.policy = policy
         policyVersion = version
-        self.principal = principal
+        self.client = client
         self.shared = shared
         self.pool = pool
         authority = origin.authority
         var verdict: SiteVerdict =
             shared.configuration.answersSites
-            ? policy.sites.verdict(for: origin) : .tunnel(reason: "only parents are answered")
+            ? policy.sites.verdict(for: origin, client: client.siteClient)
+            : .tunnel(reason: "only parents are answered")
         siteRule = if case .answer(let rule) = verdict { rule } else { nil }
         let lines = siteRule == nil ? nil : policy.sites.requestRules(for: origin)
         if let lines, let decision { verdict = lines.verdict(of: decision) }
@@ -259,7 +260,7 @@ final class Route {
     private(set) lazy var mayCarryRequests: Bool = {
         guard policy.sites.hasPlainSites, shared.configuration.answersSites else { return false }
         if case .refuse = verdict { return false }
-        if case .tunnel = policy.sites.verdict(for: origin.withoutTLS) { return false }
+        if case .tunnel = policy.sites.verdict(for: origin.withoutTLS, client: client.siteClient) { return false }
         return true
     }()
 

@@ -8,12 +8,12 @@ import CountersignUpstream
 struct RouteTable {
     private struct Key: Hashable {
         let origin: Origin
-        let principal: UInt32?
+        let client: RouteClient
         let decision: RequestRules.Decision?
 
-        init(_ origin: Origin, _ principal: UInt32?, _ decision: RequestRules.Decision?) {
+        init(_ origin: Origin, _ client: RouteClient, _ decision: RequestRules.Decision?) {
             self.origin = origin
-            self.principal = principal
+            self.client = client
             self.decision = decision
         }
     }
@@ -25,15 +25,15 @@ struct RouteTable {
 
     /// The route of connections to `origin` under the current policy.
     mutating func route(
-        to origin: Origin, for principal: UInt32?, _ shared: ProxyServices, _ pool: UpstreamPool
+        to origin: Origin, for client: RouteClient, _ shared: ProxyServices, _ pool: UpstreamPool
     ) -> Route {
         let policy = shared.policy
         let current = policy.version
         if current != version || routes.count >= Self.capacity { removeAll() }
         version = current
-        let key = Key(origin, principal, nil)
+        let key = Key(origin, client, nil)
         if let route = routes[key] { return route }
-        let route = Route(to: origin, for: principal, nil, policy.current, version: current, shared, pool, refusals)
+        let route = Route(to: origin, for: client, nil, policy.current, version: current, shared, pool, refusals)
         keep(route, key, shared)
         return route
     }
@@ -43,10 +43,10 @@ struct RouteTable {
         of request: SiteRequest, _ lines: RequestRules, on base: Route, _ shared: ProxyServices, _ pool: UpstreamPool
     ) -> Route {
         let decision = lines.decision(on: request)
-        let key = Key(base.origin, base.principal, decision)
+        let key = Key(base.origin, base.client, decision)
         if base.isInTable, let route = routes[key] { return route }
         let route = Route(
-            to: base.origin, for: base.principal, decision, base.policy, version: base.policyVersion, shared, pool,
+            to: base.origin, for: base.client, decision, base.policy, version: base.policyVersion, shared, pool,
             refusals)
         if base.isInTable, routes.count < Self.capacity { keep(route, key, shared) } else { route.isInTable = false }
         return route
@@ -67,7 +67,7 @@ struct RouteTable {
     /// Discards one route, so that the next request finds another.
     mutating func remove(_ route: Route) {
         route.isInTable = false
-        let key = Key(route.origin, route.principal, route.decision)
+        let key = Key(route.origin, route.client, route.decision)
         if routes[key] === route { routes[key] = nil }
     }
 

@@ -2,31 +2,37 @@
 
 import Glibc
 
-/// The system's user database (getpwuid_r(3), getpwnam_r(3)). A look-up may ask the network, so it must not run on an
-/// event loop.
+/// The system's databases of users and groups (getpwuid_r(3), getpwnam_r(3), getgrnam_r(3)). A look-up may ask the
+/// network, so it must not run on an event loop.
 package enum SystemUsers {
     /// The name of a user; nil if it has none.
     package static func name(of number: UInt32) -> String? {
-        find({ getpwuid_r(number, $0, $1, $2, $3) }, { $0.pw_name.map { String(cString: $0) } })
+        find(passwd(), { getpwuid_r(number, $0, $1, $2, $3) }, { $0.pw_name.map { String(cString: $0) } })
     }
 
     /// The number of the user with this name.
     package static func number(of name: String) -> UInt32? {
-        find({ getpwnam_r(name, $0, $1, $2, $3) }, { $0.pw_uid })
+        find(passwd(), { getpwnam_r(name, $0, $1, $2, $3) }, { $0.pw_uid })
     }
 
-    private static func find<Value>(
+    /// The number of the group with this name.
+    package static func number(ofGroup name: String) -> UInt32? {
+        find(group(), { getgrnam_r(name, $0, $1, $2, $3) }, { $0.gr_gid })
+    }
+
+    private static func find<Entry, Value>(
+        _ empty: Entry,
         _ look: (
-            UnsafeMutablePointer<passwd>, UnsafeMutablePointer<CChar>, Int,
-            UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>
-        ) -> Int32, _ read: (passwd) -> Value?
+            UnsafeMutablePointer<Entry>, UnsafeMutablePointer<CChar>, Int,
+            UnsafeMutablePointer<UnsafeMutablePointer<Entry>?>
+        ) -> Int32, _ read: (Entry) -> Value?
     ) -> Value? {
         var bytes = 1 << 10
         while bytes <= 1 << 20 {
             let (value, failure) = withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes) { buffer in
                 guard let start = buffer.baseAddress else { return (nil as Value?, ENOMEM) }
-                var entry = passwd()
-                var found: UnsafeMutablePointer<passwd>?
+                var entry = empty
+                var found: UnsafeMutablePointer<Entry>?
                 let failure = look(&entry, start, buffer.count, &found)
                 return (found.flatMap { read($0.pointee) }, failure)
             }

@@ -100,7 +100,7 @@ extension ExchangeDriver {
         if route.challenger != nil, !isElsewhere {
             return authorization.map { [AddedField("Proxy-Authorization", $0)] } ?? []
         }
-        guard services.configuration.clientToken == nil, route.challenger == nil,
+        guard services.configuration.clientTokens.isEmpty, route.challenger == nil,
             let own = head.fields.value(of: .proxyAuthorization) ?? session.connectSite?.parentAuthorization
         else { return [] }
         // A field that the client means for a parent with TLS is not sent without TLS.

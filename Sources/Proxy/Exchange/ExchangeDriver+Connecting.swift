@@ -188,7 +188,7 @@ extension ExchangeDriver {
 
     /// The route that the request would take now.
     private var currentRoute: Route {
-        services.route(of: head, path, on: services.route(to: origin, for: route.principal))
+        services.route(of: head, path, on: services.route(to: origin, for: route.client))
     }
 
     /// A parent that opens no tunnel to a listed http site gets the request itself. Its challenges are answered then,

@@ -136,7 +136,8 @@ extension ClientRule.Word {
             && !text.hasPrefix("-") && !text.hasPrefix("!")
     }
 
-    /// The name of a unit that is running: not that of a template, which ends in `@` before its suffix (systemd.unit(5)).
+    /// The name of a unit that is running: not that of a template, which ends in `@` before its suffix
+    /// (systemd.unit(5)).
     private static func isUnitName(_ text: String) -> Bool {
         guard text.utf8.count <= 255, let ending = ControlGroup.unitEndings.first(where: { text.hasSuffix($0) }) else {
             return false

@@ -37,9 +37,11 @@ package struct ClientRule: Hashable, Sendable {
     }
 
     package func permits(_ facts: ClientFacts) -> Bool {
-        excluded.allSatisfy { $0.isTrue(of: facts) == false }
-            && (permitted.isEmpty || permitted.contains { $0.isTrue(of: facts) == true })
+        !excludes(facts) && (permitted.isEmpty || permitted.contains { $0.isTrue(of: facts) == true })
     }
+
+    /// Whether a `!` word excludes the client.
+    package func excludes(_ facts: ClientFacts) -> Bool { !excluded.allSatisfy { $0.isTrue(of: facts) == false } }
 
     package var words: [Word] { permitted + excluded }
 }

@@ -10,16 +10,19 @@ package struct ControlGroup: Hashable, Sendable {
 
     /// Nil for a path that does not begin at the root of the reader's cgroup namespace, and for one of a removed group.
     package init?(path: String) {
-        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        guard path.hasPrefix("/"), !parts.contains(".."), !path.hasSuffix(" (deleted)") else { return nil }
+        let parts = path.utf8.split(separator: UInt8(ascii: "/"))
+        guard path.utf8.first == UInt8(ascii: "/"), !parts.contains(where: { $0.elementsEqual("..".utf8) }),
+            !path.hasSuffix(" (deleted)")
+        else { return nil }
         self.path = path
     }
 
     /// Reads /proc/PID/cgroup: the line of version 2 begins with `0::`.
-    package init?(contents: some StringProtocol) {
-        let prefix = "0::"
-        guard let line = contents.split(separator: "\n").first(where: { $0.hasPrefix(prefix) }) else { return nil }
-        self.init(path: String(line.dropFirst(prefix.count)))
+    package init?(contents: String) {
+        let prefix = "0::".utf8
+        let line = contents.utf8.split(separator: UInt8(ascii: "\n")).first { $0.starts(with: prefix) }
+        guard let line else { return nil }
+        self.init(path: String(Substring(line.dropFirst(prefix.count))))
     }
 
     /// Whether this is the group `ancestor` or one below it. `ancestor` is an absolute path without a slash at its end.
