@@ -8,17 +8,21 @@ final class LogSource {
     private let path: String?
     private var descriptor: Int32
     private var offset: Int64 = 0
+    /// Looks at the file that has a name now.
+    private let look: (String) -> stat?
 
     private static let chunkBytes = 256 << 10
 
     /// Standard input.
     init() {
         path = nil
+        look = { _ in nil }
         descriptor = STDIN_FILENO
     }
 
-    init(path: String) throws(CountersignError) {
+    init(path: String, look: @escaping (String) -> stat? = LogSource.status(at:)) throws(CountersignError) {
         self.path = path
+        self.look = look
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else {
             throw .system(
@@ -64,24 +68,29 @@ final class LogSource {
     /// Called at the end of the file. Leaves a renamed file only when its successor is not empty: the writer goes on
     /// with the old one until it has opened the new one.
     func followChange() -> Change {
-        guard let path, let current = Self.status(descriptor), current.st_mode & S_IFMT == S_IFREG else { return .none }
+        guard let path else { return .none }
+        // Looked at first: what was written to the present file before its successor got its first line counts.
+        let named = look(path)
+        guard let current = Self.status(descriptor), current.st_mode & S_IFMT == S_IFREG else { return .none }
         if current.st_size < offset {
             lseek(descriptor, 0, SEEK_SET)
             offset = 0
             return .truncated
         }
-        var named = stat()
-        guard stat(path, &named) == 0, named.st_ino != current.st_ino || named.st_dev != current.st_dev,
+        guard let named, named.st_ino != current.st_ino || named.st_dev != current.st_dev,
             named.st_size > 0, current.st_size == offset
         else { return .none }
-        // What was written to it before the successor got its first line, the last look has not seen.
-        guard let last = Self.status(descriptor), last.st_size == offset else { return .none }
         let successor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard successor >= 0 else { return .none }
         close(descriptor)
         descriptor = successor
         offset = 0
         return .replaced
+    }
+
+    static func status(at path: String) -> stat? {
+        var found = stat()
+        return stat(path, &found) == 0 ? found : nil
     }
 
     private static func status(_ descriptor: Int32) -> stat? {
