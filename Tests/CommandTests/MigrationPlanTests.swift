@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignTestOrigin
+import Foundation
 import Testing
 
 @testable import CountersignCLI
@@ -225,5 +227,22 @@ import Testing
         case .taken(let text): #expect(text == translated)
         case .left: #expect(translated == nil)
         }
+    }
+}
+
+/// `countersign migrate` and files that it cannot read.
+@Suite(.waiting) struct MigrationFileTests {
+    /// Root reads every file unless it gives up that right.
+    @Test func aFileThatMayNotBeReadComesFromStandardInput() throws {
+        let sandbox = try Sandbox()
+        let file = try sandbox.folder.write("cntlm file.conf", "Proxy p.corp.example:8080\n")
+        try #require(chmod(file, 0) == 0)
+        let limits =
+            getuid() == 0 ? "setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-all " : ""
+        let refused = try sandbox.sh("\(limits)countersign migrate '\(file)'")
+        #expect(refused.status == 1 && refused.error.contains("may not be read by your user"), "\(refused.said)")
+        #expect(refused.error.contains("hint: `sudo cat '\(file)' | countersign migrate -`"), "\(refused.said)")
+        let absent = try sandbox.sh("countersign migrate nothing.conf")
+        #expect(absent.status == 1 && absent.error.contains("there is no file"), "\(absent.said)")
     }
 }

@@ -137,6 +137,24 @@ import Testing
         #expect(TextFile.lines(unit).first == "[Service]")
     }
 
+    /// What a person has changed is kept; another place of the program, or another home, is no such change.
+    @Test func aUnitThatAPersonHasChangedIsReplacedOnlyWithAFlag() throws {
+        try #require(try service("install").status == 0)
+        let written = TextFile.text(unit)
+        try Data((written + "Nice=5\n").utf8).write(to: URL(fileURLWithPath: unit))
+        let refused = try service("install")
+        #expect(refused.status == 1 && refused.error.contains("nothing was written"), "\(refused.said)")
+        #expect(refused.error.contains("pass --replace") && TextFile.lines(unit).contains("Nice=5"))
+        #expect(try service("install --replace").status == 0 && TextFile.text(unit) == written)
+
+        let moved = written.split(separator: "\n", omittingEmptySubsequences: false).map {
+            $0.hasPrefix("ExecStart=") ? "ExecStart=/opt/old/countersign serve" : String($0)
+        }.joined(separator: "\n")
+        try #require(moved != written)
+        try Data(moved.utf8).write(to: URL(fileURLWithPath: unit))
+        #expect(try service("install").status == 0 && TextFile.text(unit) == written)
+    }
+
     @Test(arguments: [
         ("install --parent proxy", 1, "unknown parent"), ("install --home nowhere --dry-run", 1, "there is no home"),
         ("uninstall", 1, "there is no unit"), ("logs --lines x", 64, "--lines"), ("logs --lines -1", 64, "--lines"),
