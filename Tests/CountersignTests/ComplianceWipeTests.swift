@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aDelegateThatSavesForeverIsNotWaitedFor() async throws {
+    @Test(.timeLimit(.minutes(15))) func aDelegateThatSavesForeverIsNotWaitedFor() async throws {
         let wipe = ComplianceWipe(signIn: "work", accountID: "object-1", days: 1)
         let isDone = Mutex(false)
         await wipe.perform(for: Endless(), within: .milliseconds(10)) {

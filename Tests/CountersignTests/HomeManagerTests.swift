@@ -12,7 +12,7 @@ import Testing
 import class CountersignCryptography.Secret
 
 /// A home that a program manages.
-@Suite(.waiting, .timeLimit(.minutes(2))) struct HomeManagerTests {
+@Suite(.waiting, .timeLimit(.minutes(15))) struct HomeManagerTests {
     private let folder: TemporaryFolder
     private let manager: HomeManager
     private var path: String { folder.file("home") }

@@ -211,7 +211,7 @@ import class CountersignCryptography.Secret
     }
 
     /// Before the first token, and after it. The page's window gets no cookies of the sign-in.
-    @Test(.timeLimit(.minutes(2)), arguments: [false, true], [false, true])
+    @Test(.timeLimit(.minutes(15)), arguments: [false, true], [false, true])
     func aCompliancePageThatChallengesIsAnswered(throughController: Bool, isSignedIn: Bool) async throws {
         let service = try ComplianceServer(["basic": Bench.basic], isTLS: true)
         let bench = try Bench(

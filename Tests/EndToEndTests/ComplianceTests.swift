@@ -108,7 +108,7 @@ import Testing
     }
 
     /// After the command of a person, and after a silent question.
-    @Test(.timeLimit(.minutes(3)), arguments: [false, true])
+    @Test(.timeLimit(.minutes(15)), arguments: [false, true])
     func aServiceThatWantsARestartHasTheServerReplaced(isSilent: Bool) throws {
         let script = isSilent ? "compliant" : "page"
         let bench = try Bench(["script": script, "restart": true], isWithheld: isSilent)

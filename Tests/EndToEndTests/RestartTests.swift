@@ -55,7 +55,7 @@ import Testing
         return try #require(all?.last, "\(proxy.process.errorOutput)")
     }
 
-    @Test(.timeLimit(.minutes(5))) func noConnectionIsRefusedDuringThreeRestarts() throws {
+    @Test(.timeLimit(.minutes(15))) func noConnectionIsRefusedDuringThreeRestarts() throws {
         let user = try Countersign()
         let origin = try Self.origin(user)
         let url = try "http://127.0.0.1:\(origin.line(after: "listening "))/"
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// The content comes slowly, and the process that began it ends after it.
-    @Test(.timeLimit(.minutes(3))) func aRequestInFlightIsFinishedByTheFormerProcess() throws {
+    @Test(.timeLimit(.minutes(15))) func aRequestInFlightIsFinishedByTheFormerProcess() throws {
         let user = try Countersign()
         let proxy = try user.serve()
         defer { Self.end(proxy) }

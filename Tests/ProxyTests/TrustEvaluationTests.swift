@@ -15,7 +15,7 @@ private struct QuickDelegate: ServerTrustDecider {
     func decide(_ question: UntrustedServer) async -> TrustAnswer { answer }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct TrustEvaluationTests {
+@Suite(.timeLimit(.minutes(15))) struct TrustEvaluationTests {
     private static func with(_ bench: TrustBench, _ body: (TrustBench) async throws -> Void) async throws {
         do { try await body(bench) } catch {
             try? await bench.stop()

@@ -117,7 +117,7 @@ final class SlowDelegate: ServerTrustDecider {
         }
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: [TrustAnswer.undecided, .proceed(answering: false), .refuse])
+    @Test(.timeLimit(.minutes(15)), arguments: [TrustAnswer.undecided, .proceed(answering: false), .refuse])
     func theDelegatesWordIsPassedOn(_ answer: TrustAnswer) async throws {
         let setting = try await Setting()
         try await setting.ask()
@@ -129,7 +129,7 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func theSameQuestionIsAskedOnce() async throws {
+    @Test(.timeLimit(.minutes(15))) func theSameQuestionIsAskedOnce() async throws {
         let setting = try await Setting()
         for _ in 0..<5 { try await setting.ask() }
         await setting.delegate.hear(1)
@@ -143,7 +143,7 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func anotherHostLeafOrReasonIsAnotherQuestion() async throws {
+    @Test(.timeLimit(.minutes(15))) func anotherHostLeafOrReasonIsAnotherQuestion() async throws {
         let setting = try await Setting()
         try await setting.ask()
         try await setting.ask("b.example")
@@ -154,7 +154,7 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func afterThirtySecondsTheServerIsRefused() async throws {
+    @Test(.timeLimit(.minutes(15))) func afterThirtySecondsTheServerIsRefused() async throws {
         let setting = try await Setting()
         try await setting.ask()
         try await setting.ask()
@@ -171,7 +171,7 @@ final class SlowDelegate: ServerTrustDecider {
         await setting.end()
     }
 
-    @Test(.timeLimit(.minutes(1))) func aWithdrawnTicketGetsNoAnswerAndTheLastOneEndsTheQuestion() async throws {
+    @Test(.timeLimit(.minutes(15))) func aWithdrawnTicketGetsNoAnswerAndTheLastOneEndsTheQuestion() async throws {
         let setting = try await Setting()
         let first = try await setting.ask()
         let second = try await setting.ask()

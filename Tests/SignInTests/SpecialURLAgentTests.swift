@@ -306,7 +306,7 @@ import Testing
     private static let enrolled = "special 'msauth://in_app_enrollment_complete?status=success'"
 
     /// The window's events go on while the broker works.
-    @Test(.timeLimit(.minutes(2))) func aClosedWindowCancelsTheBroker() async throws {
+    @Test(.timeLimit(.minutes(15))) func aClosedWindowCancelsTheBroker() async throws {
         let asked = folder.file("asked")
         let wasCancelled = Mutex(false)
         let note: @Sendable () -> Void = { wasCancelled.withLock { $0 = true } }
@@ -496,7 +496,7 @@ import Testing
     }
 
     /// The person has closed the window that delivered the profile.
-    @Test(.timeLimit(.minutes(2))) func aQuestionAboutAProfileEndsWithItsWindow() async throws {
+    @Test(.timeLimit(.minutes(15))) func aQuestionAboutAProfileEndsWithItsWindow() async throws {
         let error = await #expect(throws: SignInError.self) {
             try await run(
                 "\(Self.installs); hear; closed cancel",

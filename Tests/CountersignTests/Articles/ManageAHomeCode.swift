@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 
 /// The code of the articles about managing a home, compiled and run.
-@Suite(.waiting, .timeLimit(.minutes(2))) struct ManageAHomeCode {
+@Suite(.waiting, .timeLimit(.minutes(15))) struct ManageAHomeCode {
     private let home: TemporaryHome
     private var manager: HomeManager { home.manager }
 
