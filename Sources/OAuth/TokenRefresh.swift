@@ -156,7 +156,7 @@ package struct TokenRefresh: Sendable {
         let parsed = Result { () throws(OAuthError) in
             try TokenResponse(response, hiding: secrets, boundTo: proofKey)
         }
-        if case .failure = parsed {
+        if case .failure = parsed, proofKey != nil {
             tokensToRevoke = ProviderOutcome.response(response).refusedTokens(now: now)?.accessTokenAlone
         }
         var check: Result<IDTokenCheck, OAuthError>?

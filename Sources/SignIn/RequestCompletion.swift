@@ -43,7 +43,7 @@ final class RequestCompletion: Sendable {
             return end(
                 .failure(
                     ProviderFailure(
-                        "the client's key has not made \(Self.threadLimit) signatures that were asked for before",
+                        "\(Self.threadLimit) earlier signatures with clients' keys have not ended",
                         hint: Self.hint, isTransient: true)))
         }
         Self.threads.async { [self] in

@@ -38,13 +38,16 @@ import Testing
         #expect(Base64URL.encode(bytes) == encoded)
         #expect(Base64URL.encodeSecret(bytes).utf8Text == encoded)
         #expect(Base64URL.decode(encoded) == bytes)
+        #expect(Base64URL.decodeSecret(Array(encoded.utf8)) == Secret(bytes))
     }
 
     @Test(arguments: [
-        "A+z/4ME", "A-z_4ME=", "-w==", "-", "-x", "A-z_4", "A-z_4ME\n", " -w", "-w.", "A-z_4ME\u{E9}",
+        "A+z/4ME", "A-z_4ME=", "-w==", "-", "-x", "+w", "A/z_", "A===", "A-z_4", "A-z_4ME\n", " -w", "-w.",
+        "A-z_4ME\u{E9}",
     ])
     func anythingElseIsNotBase64URL(text: String) {
         #expect(Base64URL.decode(text) == nil)
+        #expect(Base64URL.decodeSecret(Array(text.utf8)) == nil)
     }
 }
 

@@ -42,7 +42,7 @@ import Testing
         /// The `Authorization` of each request that the origin has received.
         var sent: [String?] { origin.log.requests.map(\.authorization) }
 
-        private static func entries(_ log: String) -> [[String: Any]] {
+        static func entries(_ log: String) -> [[String: Any]] {
             TextFile.lines(log).compactMap {
                 try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
             }
@@ -104,6 +104,21 @@ import Testing
         let provider = try SignInProvider(["dpop": ["type": "Bearer"]])
         let done = try Bench.enroll(try Countersign(), provider, try BearerOrigin([:]))
         #expect(done.status == 1 && done.error.contains("not bound to a key"), "\(done.said)")
+        // The refresh token and the access token.
+        #expect(provider.revokedResponses == [1, 1] && !done.error.contains("warning"), "\(provider.requests)")
+    }
+
+    /// The origin reads all of the content before it asks for the nonce.
+    @Test(arguments: [true, false]) func aLargeUploadArrivesWhereTheFirstNonceFollowsAProof(spools: Bool) throws {
+        let bench = try Bench(origin: ["nonce": "rs-1", "late": true, "unread": !spools])
+        let count = 3_000_000
+        let file = bench.user.folder.file("upload")
+        try Data(repeating: 7, count: count).write(to: URL(fileURLWithPath: file))
+        let seen = try bench.proxy.get(bench.origin.url + "/a/x", flags: ["-T", file, "-H", "Expect:"])
+        #expect(seen.status == 200, "\(seen.said)")
+        #expect(bench.sent == [nil, "DPoP t1", "DPoP t1"] && bench.refusals == ["use_dpop_nonce"])
+        let counts = Bench.entries(bench.origin.log.path).compactMap { $0["count"] as? Int }
+        #expect(counts == (spools ? [count, count, count] : [0, 0, count]))
     }
 
     @Test func aBoundTokenIsNeverSentAsABearerToken() throws {

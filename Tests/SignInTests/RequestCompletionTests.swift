@@ -40,7 +40,7 @@ import Testing
     /// As many as the concurrency pool has threads: each other task would wait for a token then.
     @Test func signaturesThatWaitLeaveThePoolFree() async throws {
         let request = try Self.request()
-        let count = min(ProcessInfo.processInfo.activeProcessorCount + 1, 8)
+        let count = min(ProcessInfo.processInfo.activeProcessorCount + 1, 16)
         let gate = DispatchSemaphore(value: 0)
         let outcomes = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<count {

@@ -32,15 +32,17 @@ package struct GrantFlow: Sendable {
             metadata: profile.metadata, transport: profile.transport)
         var action = machine.start()
         while true {
-            try Task.checkCancellation()
             switch action {
             case .send(let request):
+                try Task.checkCancellation()
                 let outcome = await client.send(request)
                 action = machine.received(outcome, now: now())
                 outcome.wipe()
             case .finish(let tokens): return tokens
             case .fail(let error):
-                if let tokens = machine.tokensToRevoke { _ = await client.revoke(tokens, of: profile) }
+                if let tokens = machine.tokensToRevoke {
+                    _ = await Task.detached { [client, profile] in await client.revoke(tokens, of: profile) }.value
+                }
                 throw error
             }
         }
