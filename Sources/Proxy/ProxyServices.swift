@@ -45,6 +45,7 @@ package final class ProxyServices: Sendable {
     /// The searches for clients' processes.
     let lookups = OwnerLookups()
     let http1Origins = HTTP1Origins()
+    let acceptedTokens = AcceptedTokens()
     /// A thread is searching for a client's program.
     let isIdentifying = Atomic(false)
     private let toldUntrusted = NIOLockedValueBox<Set<String>>([])

@@ -109,7 +109,7 @@ import Testing
             ("challenge=basic", 29, "unknown value"), ("challenge=none", 19, "needs the one scheme"),
             ("answer=basic,bearer challenge=none", 39, "needs the one scheme"),
             ("answer=digest challenge=none", 33, "cannot be answered without a challenge"),
-            ("answer=basic challenge=none inject=query:a={secret}", 32, "no effect with inject="),
+            ("challenge=none inject=query:a={secret}", 19, "no effect with inject="),
             (
                 "session=corp cookies=a inject=cookie:b={secret}", 42, "no effect with session="
             ),

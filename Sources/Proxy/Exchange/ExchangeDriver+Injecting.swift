@@ -9,6 +9,7 @@ import CountersignHTTP1
 import CountersignSitePolicy
 import CountersignUpstream
 import Glibc
+import NIOConcurrencyHelpers
 
 /// A route's use of the token that its site's line adds to each request. An object, so that a route without one pays
 /// for a comparison with nil only.
@@ -16,8 +17,8 @@ final class InjectionUse {
     let rule: SecretInjection
     /// The token, or why there is none.
     let decision: CredentialDecision
-    /// The site has accepted the token, so that a 401 is about the request. No server locks an account for a token.
-    var wasAccepted = false
+    /// This event loop has reported that the site accepts the token.
+    var hasReported = false
     private let origin: Origin
 
     /// Nil if the line injects nothing.
@@ -42,6 +43,22 @@ final class InjectionUse {
         let values = head.fields.values(named: name)
         return values.count == 1 && rule.isPlaceholder(values[0].utf8)
     }
+}
+
+/// The injected tokens that their sites have accepted: a 401 is then about the request, and no server locks an account
+/// for a token.
+final class AcceptedTokens: Sendable {
+    private static let capacity = 1024
+    private let keys = NIOLockedValueBox<Set<Breaker.Key>>([])
+
+    func add(_ key: Breaker.Key) {
+        keys.withLockedValue { keys in
+            if keys.count >= Self.capacity { keys = [] }
+            keys.insert(key)
+        }
+    }
+
+    func contains(_ key: Breaker.Key) -> Bool { keys.withLockedValue { $0.contains(key) } }
 }
 
 /// The part of a request that the token changes.
@@ -219,10 +236,13 @@ extension ExchangeDriver {
         guard let token = dialogue?.injection?.token else { return }
         let key = use.key(of: token)
         guard status == 401 else {
-            if status < 400 { use.wasAccepted = true }
+            if status < 400, !use.hasReported {
+                use.hasReported = true
+                services.shared.acceptedTokens.add(key)
+            }
             return
         }
-        if !use.wasAccepted {
+        if !services.shared.acceptedTokens.contains(key) {
             services.shared.breaker.ended(key, for: requestTag, .rejected)
         }
     }
