@@ -156,7 +156,7 @@ import Testing
         let (bench, origin) = try Self.stage()
         let other = Origin(scheme: .http, host: "b.example", port: 80)
         let before = try bench.idleConnection(to: other)
-        bench.services.route(to: other, for: Bench.uid).hostSpelling = Array("b.example".utf8)
+        bench.services.route(to: other, for: RouteClient(principal: Bench.uid)).hostSpelling = Array("b.example".utf8)
         try bench.send("GET http://b.example/ HTTP/1.1\r\nHost: b.example\r\n\r\n")
         #expect(try before.sent() != "")
         try before.receive(Self.ok)

@@ -6,6 +6,16 @@ import Testing
 @testable import CountersignProxy
 
 @Suite struct ClientTokenTests {
+    @Test func theTokenNamesItsClient() {
+        let tokens = [("ci", "f1rst"), ("agents", "t0ken"), ("other", "th1rd")].map {
+            ClientToken(Secret(utf8: $0.1), name: $0.0)
+        }
+        #expect(ClientToken.sent(in: ["Basic OnQwa2Vu"], tokens)?.name == "agents")
+        #expect(ClientToken.sent(in: ["Bearer f1rst"], tokens)?.name == "ci")
+        #expect(ClientToken.sent(in: ["Bearer f1rs"], tokens) == nil)
+        #expect(ClientToken.sent(in: ["Bearer f1rst"], []) == nil)
+    }
+
     // printf 'countersign:t0ken' | base64, and so on.
     @Test(arguments: [
         "Basic Y291bnRlcnNpZ246dDBrZW4=", "basic OnQwa2Vu", "BASIC  YW55Ym9keTp0MGtlbg==", "Bearer t0ken",

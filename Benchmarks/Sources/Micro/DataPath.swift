@@ -49,7 +49,7 @@ struct DataPath {
 
         let isHTTPS = originTLS != nil
         let place = Origin(scheme: isHTTPS ? .https : .http, host: Self.host, port: isHTTPS ? 443 : 80)
-        route = services.route(to: place, for: process.uid)
+        route = services.route(to: place, for: RouteClient(principal: process.uid))
         origin = try EmbeddedChannel.connected(on: loop)
         let spare = services.spare
         let tls = try originTLS.map {

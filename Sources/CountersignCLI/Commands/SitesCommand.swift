@@ -165,12 +165,14 @@ private struct ListedSite: Encodable {
     let paths: [String]?
     let caseOfPaths: String?
     let deny: Bool?
+    let clients: String?
 
     private enum CodingKeys: String, CodingKey {
         case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
             intercept, http2, revocation, methods, paths, deny
         case crossSite = "cross-site"
         case caseOfPaths = "case"
+        case clients = "for"
     }
 
     init(_ rule: SiteRule) {
@@ -192,7 +194,8 @@ private struct ListedSite: Encodable {
         methods = rule.limits.flatMap { $0.methods.isEmpty ? nil : $0.methods }
         paths = rule.limits.flatMap { $0.comparesPaths ? $0.pathsText.split(separator: ",").map(String.init) : nil }
         caseOfPaths = rule.limits?.ignoresCase == true ? "ignore" : nil
-        deny = rule.limits.map(\.refusesOthers)
+        deny = rule.limits?.refusesOthers ?? (rule.clients == nil ? nil : rule.refusesOtherClients)
+        clients = rule.clients?.description
     }
 }
 
@@ -214,6 +217,10 @@ extension SiteRule {
         if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
         if !crossSite.isEmpty { words.append("cross-site=\(crossSite.map(\.description).joined(separator: ","))") }
         if let limits { words += limits.words }
+        if let clients {
+            words.append("for=\(clients)")
+            if refusesOtherClients, limits == nil { words.append("deny=yes") }
+        }
         return words.joined(separator: " ")
     }
 }

@@ -58,7 +58,11 @@ extension ClientConnection {
             let sent = ClientToken.sent(
                 in: head.fields.values(of: .proxyAuthorization), services.configuration.clientTokens)
             guard let sent else { return respondAndClose(OwnResponse.proxyAuthenticationRequired) }
-            if session.hasSent(sent) { admission.forgetRoute() }
+            if session.hasSent(sent) {
+                admission.forgetRoute()
+                // They were opened for another client, whom a line may be for.
+                session.closeBound()
+            }
         }
         if let refusal = admission.refusal(of: head) { return respondAndClose(refusal) }
         do throws(RequestTarget.Failure) {

@@ -14,7 +14,7 @@ package struct ListeningSocket: Sendable {
     let address: SocketAddress?
     /// What `for=socket:NAME` calls it: the file name of a Unix-domain socket without its extension; nil for others.
     var clientName: String? {
-        guard address == nil, let file = name.split(separator: "/").last else { return nil }
+        guard address == nil, let file = name.dropFirst("unix:".count).split(separator: "/").last else { return nil }
         let stem = file.lastIndex(of: ".").map { file[..<$0] } ?? file
         return stem.isEmpty ? nil : String(stem)
     }

@@ -97,6 +97,9 @@ extension VaultOperations {
         guard sites.requestRules(for: origin) == nil else {
             return .refused(("\(origin) is listed for some requests only (\(rule.location))", nil))
         }
+        guard rule.clients == nil else {
+            return .refused(("\(origin) is listed for some clients only (\(rule.location))", nil))
+        }
         guard rule.answer.contains(.bearer) else {
             return .refused(("\(origin) is listed without answer=bearer (\(rule.location))", nil))
         }
