@@ -45,7 +45,8 @@ public final class URLSessionChallengeAnswerer: NSObject, URLSessionTaskDelegate
             return completionHandler(.defaultHandling(hasProposal: hasProposal), nil)
         }
         let earlier = open.withLock { $0.removeValue(forKey: ObjectIdentifier(task)) }
-        asked.permit = earlier?.permit ?? permit
+        // After a redirect, the task has another request, which another line may be for.
+        asked.permit = earlier?.permit.flatMap { $0.siteRequest == permit.siteRequest ? $0 : nil } ?? permit
         Task { [asked] in
             let (disposition, credential) = await controller.answer(asked, hasProposal: hasProposal)
             if asked.permit?.holdsOthersUp == true { watch(task, asked) }

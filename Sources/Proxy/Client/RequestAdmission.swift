@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignHTTP1
+import CountersignSitePolicy
 
 /// What every request of a client connection must pass before it becomes an exchange, and the route that it takes. The
 /// same for each version of HTTP.
@@ -48,13 +49,13 @@ struct RequestAdmission {
         if let lastRoute, let path = RequestTarget.path(of: head, after: lastRoute.targetSpelling),
             services.isInForce(lastRoute)
         {
-            return (services.route(of: head, path, on: lastRoute), path)
+            return admitted(head, path, on: lastRoute)
         }
         let target = try RequestTarget(absoluteFormOf: head)
         let route = services.route(to: target.origin, for: session)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
-        return (services.route(of: head, target.path, on: route), target.path)
+        return admitted(head, target.path, on: route)
     }
 
     /// The same for a request inside the CONNECT to `site`.
@@ -64,13 +65,24 @@ struct RequestAdmission {
         if let lastRoute, let path = RequestTarget.path(of: head, host: lastRoute.hostSpelling),
             services.isInForce(lastRoute)
         {
-            return (services.route(of: head, path, on: lastRoute), path)
+            return admitted(head, path, on: lastRoute)
         }
         let target = try RequestTarget(insideConnectTo: site.origin, head: head)
         let route = services.route(to: site.origin, for: session)
         lastRoute = route
         route.hostSpelling = Array(target.spelling)
-        return (services.route(of: head, target.path, on: route), target.path)
+        return admitted(head, target.path, on: route)
+    }
+
+    /// The route of a request, and its target in the form in which the site's lines have compared it.
+    private func admitted(
+        _ head: RequestHead, _ path: ArraySlice<UInt8>, on base: Route
+    ) -> (Route, ArraySlice<UInt8>) {
+        let route = services.route(of: head, path, on: base)
+        guard route !== base, case .answer = route.verdict, let clean = CanonicalPath.withoutDotSegments(path) else {
+            return (route, path)
+        }
+        return (route, clean[...])
     }
 
     /// The next requests are for another site.

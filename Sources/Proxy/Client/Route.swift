@@ -119,9 +119,18 @@ final class Route {
     private(set) lazy var speaksHTTP2: Bool =
         shared.configuration.speaksHTTP2 && origin.scheme == .https && sharedSession == nil
         && siteRule?.speaksHTTP2 == true && (rule != nil || siteRule?.session == nil)
+    /// The client's fields that the origin does not get: those by which servers let a request be another one than the
+    /// line permits.
+    var omittedFields: [String] {
+        guard decision != nil, rule != nil else { return [] }
+        return [
+            "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method", "X-Original-URL",
+            "X-Original-URI", "X-Rewrite-URL",
+        ]
+    }
     /// Why requests are not even forwarded, if the site's lines say so.
     var refusal: Refusal? {
-        guard decision != nil, case .refuse(let reason) = verdict else { return nil }
+        guard case .refuse(let reason) = verdict else { return nil }
         return reason
     }
     /// The value of Host.
@@ -262,6 +271,15 @@ final class Route {
         if case .refuse = verdict { return false }
         if case .tunnel = policy.sites.verdict(for: origin.withoutTLS, client: client.siteClient) { return false }
         return true
+    }()
+
+    /// Whether the http site of this host and port refuses some requests, so that what a CONNECT to it carries must be
+    /// seen.
+    private(set) lazy var mustSeeRequests: Bool = {
+        guard mayCarryRequests else { return false }
+        let site = origin.withoutTLS
+        if case .refuse = policy.sites.verdict(for: site, client: client.siteClient) { return true }
+        return policy.sites.requestRules(for: site)?.refusesOthers == true
     }()
 
     /// Whether the origin may get anything of the person's, so that it matters which page causes a request.

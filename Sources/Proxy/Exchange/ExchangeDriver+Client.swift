@@ -53,12 +53,12 @@ extension ExchangeDriver {
             added.append(AddedField(DPoPProof.field, SecretField(secret: proof), replaces: true))
         }
         var target = path
-        var omitted: [String] = []
+        var omitted = route.omittedFields
         var injected: Injected?
         if let use = route.injection {
             let changes = self.injected(use)
             added += changes.fields
-            omitted = changes.omitted
+            omitted += changes.omitted
             if var cookie = changes.cookie {
                 if cookies != nil { cookie.others = cookies }
                 cookies = cookie

@@ -32,8 +32,8 @@ final class AcceptedConnect {
     }
 
     /// Whether the client may leave the first byte to the server, or send something that is neither HTTP nor TLS. Not
-    /// to an intercepted site.
-    var mayBeBlind: Bool { if case .tunnel = route.verdict { true } else { false } }
+    /// to an intercepted site, nor to one that refuses requests.
+    var mayBeBlind: Bool { if case .tunnel = route.verdict { !route.mustSeeRequests } else { false } }
 
     /// Calls `silent` once the client has been silent for too long.
     func start(silent: @escaping () -> Void) {

@@ -2,7 +2,8 @@
 
 /// The path of a request in the one form in which rules compare it: the octets of its segments.
 ///
-/// The origin gets the path as the client wrote it, so a rule may only rely on what all servers agree on. Percent
+/// The origin gets the path as the client wrote it, only without dot segments, so a rule may only rely on what all
+/// servers agree on. Percent
 /// encoding is undone once (RFC 3986 §2.3), `;parameters` of segments are dropped (§3.3), `.` and `..` are resolved
 /// (§5.2.4), empty segments count for nothing, and so does a slash at the end. Where servers are known to disagree,
 /// there is a ``Fault`` in place of a path.
@@ -22,6 +23,9 @@ package struct CanonicalPath: Equatable, Sendable {
         case notUTF8 = "is not UTF-8"
         case dotsWithParameters = "has parameters after a dot segment"
         case dotsAfterEmptySegment = "goes back over an empty segment"
+        /// Servers that read a reference (RFC 3986 §4.2) take the next segment for a host.
+        case emptyBeginning = "begins with two slashes"
+        case encodedQuery = "has an encoded ? or # (%3F, %23)"
         /// Only if the rule ignores case, as servers do whose file systems drop such ends.
         case droppedEnd = "has a segment that ends with a dot or a space"
     }
@@ -36,6 +40,9 @@ package struct CanonicalPath: Equatable, Sendable {
         guard target.first == UInt8(ascii: "/") else { throw .noPath }
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         guard !path.contains(UInt8(ascii: "#")) else { throw .fragment }
+        guard !path.starts(with: "//".utf8) || path.allSatisfy({ $0 == UInt8(ascii: "/") }) else {
+            throw .emptyBeginning
+        }
         var stack = SegmentStack()
         var start = path.startIndex + 1
         while start <= path.endIndex {
@@ -47,6 +54,27 @@ package struct CanonicalPath: Equatable, Sendable {
         (octets, ends) = (stack.octets, stack.ends)
         guard octets.allSatisfy({ $0 < 0x80 }) || segments.allSatisfy({ String(validating: $0, as: UTF8.self) != nil })
         else { throw .notUTF8 }
+    }
+
+    /// The target without `.` and `..` segments (RFC 3986 §5.2.4), as the origin gets it: many servers route by the
+    /// path as it was sent. Nil if there are none. `target` must have no ``Fault``.
+    package static func withoutDotSegments(_ target: ArraySlice<UInt8>) -> [UInt8]? {
+        let path = target.prefix { $0 != UInt8(ascii: "?") }
+        let raw = path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        func isDots(_ segment: ArraySlice<UInt8>) -> Bool {
+            segment.elementsEqual(".".utf8) || segment.elementsEqual("..".utf8)
+        }
+        guard path.first == UInt8(ascii: "/"), raw.contains(where: isDots) else { return nil }
+        var kept: [ArraySlice<UInt8>] = []
+        for (index, segment) in raw.enumerated() {
+            guard isDots(segment) else {
+                kept.append(segment)
+                continue
+            }
+            if segment.count == 2 { _ = kept.popLast() }
+            if index == raw.count - 1 { kept.append([]) }
+        }
+        return Array("/".utf8) + Array(kept.joined(separator: "/".utf8)) + target[path.endIndex...]
     }
 
     private init(octets: [UInt8], ends: [Int]) {
@@ -147,16 +175,15 @@ private struct SegmentStack {
         case UInt8(ascii: "/"): throw .encodedSlash
         case UInt8(ascii: "\\"): throw .encodedBackslash
         case UInt8(ascii: ";"): throw .encodedSemicolon
+        case UInt8(ascii: "?"), UInt8(ascii: "#"): throw .encodedQuery
         case 0..<0x20, 0x7F: throw .control
         default: return (decoded, index + 3)
         }
     }
 
-    /// Whether a server that decodes twice reads something else than a plain character after the `%`.
+    /// Whether a server that decodes twice reads something else after the `%`.
     private static func isEncoding(_ rest: ArraySlice<UInt8>) -> Bool {
-        if rest.first == UInt8(ascii: "u") || rest.first == UInt8(ascii: "U") { return true }
-        guard let octet = hexadecimal(rest) else { return false }
-        return octet < 0x20 || octet >= 0x7F || "./\\;%".utf8.contains(octet)
+        rest.first == UInt8(ascii: "u") || rest.first == UInt8(ascii: "U") || hexadecimal(rest) != nil
     }
 
     /// The value of the two digits that `text` begins with.

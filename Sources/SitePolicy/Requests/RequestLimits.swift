@@ -53,7 +53,7 @@ package struct RequestLimits: Equatable, Sendable {
 }
 
 /// What a line can depend on in a request.
-package struct SiteRequest: Sendable {
+package struct SiteRequest: Equatable, Sendable {
     package let method: String
     /// The target in origin-form, as the client has written it: path and query; or `*` (RFC 9112 §3.2).
     package let target: ArraySlice<UInt8>

@@ -45,6 +45,9 @@ package final class RequestRules: Sendable {
         refusing = rules.first { $0.limits?.refusesOthers == true }
     }
 
+    /// Whether a line says `deny=yes`.
+    package var refusesOthers: Bool { refusing != nil }
+
     /// What happens to a request.
     package enum Decision: Hashable, Sendable {
         /// Its challenges may be answered according to the line with this index in ``RequestRules/rules``.
@@ -70,6 +73,10 @@ package final class RequestRules: Sendable {
     /// more specific line excludes.
     package func decision(on request: SiteRequest?) -> Decision {
         guard let request else { return .unanswered(.unknown) }
+        // Some servers take `delete` for DELETE, which another line may be for.
+        guard !request.method.utf8.contains(where: { $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z") }) else {
+            return mismatch(.method)
+        }
         let other = others.first { $0.limits.permits(method: request.method) }
         let dependsOnPath = methodsWithPaths?.contains(request.method) ?? true
         // `*` is the server as a whole (RFC 9110 §9.3.7), which lies in no path.

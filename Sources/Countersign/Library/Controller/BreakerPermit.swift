@@ -2,7 +2,7 @@
 
 import CountersignAnswering
 import CountersignChallenges
-import CountersignSitePolicy
+package import CountersignSitePolicy
 import Synchronization
 
 /// The breaker's permission to use a credential in one exchange, or in one answer that was given out. It is returned
@@ -45,7 +45,7 @@ package final class BreakerPermit: Sendable {
     /// The request that is to be answered.
     let request: Breaker.RequestTag
     /// The same for the lines of its site; nil if it is not known.
-    let siteRequest: SiteRequest?
+    package let siteRequest: SiteRequest?
     private let limit: Duration
     private let patience: Duration
     /// Called when a permit expires without an outcome, before others can obtain it.
