@@ -59,7 +59,8 @@ import Testing
                 ":method: POST", ":scheme: https", ":authority: a.example:8443", ":path: /path?q", "x-mixed: Case",
                 "cookie: a=1", "authorization: Bearer new", "x-added: 2", "via: 1.1 countersign", "te: trailers",
             ])
-        #expect(fields.filter(\.isNeverIndexed).map(\.name) == [Array("cookie".utf8), Array("authorization".utf8)])
+        let secret = fields.filter(\.isNeverIndexed).map { String(decoding: $0.name, as: UTF8.self) }
+        #expect(secret == ["cookie", "authorization", "x-added"])
         #expect(frames[0].flags == Frame.endHeaders)
         #expect(frames[1] == .data(1, "hello", ends: true))
     }
