@@ -3,33 +3,45 @@
 import CountersignCryptography
 
 /// A JSON object (RFC 8259 §4) under construction. Member names are literals and are not escaped.
-struct JSONObject {
+package struct JSONObject: Sendable {
     private var bytes = Array("{".utf8)
 
-    mutating func add(_ name: String, _ value: String) {
+    package init() {}
+
+    package mutating func add(_ name: String, _ value: String) {
         key(name)
         bytes += Array("\"\(Self.escaped(value))\"".utf8)
     }
 
-    mutating func add(_ name: String, _ value: UInt64) {
+    /// Adds nothing without a value.
+    package mutating func add(_ name: String, ifAny value: String?) {
+        if let value { add(name, value) }
+    }
+
+    package mutating func add(_ name: String, _ values: [String]) {
+        key(name)
+        bytes += Array("[\(values.map { "\"\(Self.escaped($0))\"" }.joined(separator: ","))]".utf8)
+    }
+
+    package mutating func add(_ name: String, _ value: UInt64) {
         key(name)
         bytes += Array(String(value).utf8)
     }
 
-    mutating func add(_ name: String, _ value: JSONObject) {
+    package mutating func add(_ name: String, _ value: JSONObject) {
         key(name)
         bytes += value.utf8
     }
 
-    mutating func add(_ name: String, _ values: [JSONObject]) {
+    package mutating func add(_ name: String, _ values: [JSONObject]) {
         key(name)
         bytes += Array("[".utf8) + values.map(\.utf8).joined(separator: Array(",".utf8)) + Array("]".utf8)
     }
 
     /// The whole object.
-    var utf8: [UInt8] { bytes + Array("}".utf8) }
+    package var utf8: [UInt8] { bytes + Array("}".utf8) }
 
-    var text: String { String(decoding: utf8, as: UTF8.self) }
+    package var text: String { String(decoding: utf8, as: UTF8.self) }
 
     private mutating func key(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
@@ -37,7 +49,7 @@ struct JSONObject {
     }
 
     /// `text` as the content of a JSON string (RFC 8259 §7).
-    static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar {
