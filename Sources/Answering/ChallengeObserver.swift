@@ -50,8 +50,13 @@ package struct ChallengeObserver: Sendable {
     }
 
     package let tell: @Sendable (News) -> Void
+    /// Whether it wants to hear of ``News/answeredUnasked(_:path:)``, which most requests are.
+    package let hearsUnasked: Bool
 
-    package init(tell: @escaping @Sendable (News) -> Void) { self.tell = tell }
+    package init(hearsUnasked: Bool = true, tell: @escaping @Sendable (News) -> Void) {
+        self.hearsUnasked = hearsUnasked
+        self.tell = tell
+    }
 
     /// Reports the decision about a request for a client certificate.
     package func decided(_ identity: String?, _ checks: ThreeChecks, at origin: Origin, _ rule: SiteRule) {

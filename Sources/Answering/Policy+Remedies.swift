@@ -73,6 +73,7 @@ extension Policy {
         case .unsuitableIdentities: return [.listIdentities, .importIdentity(name: nil, replaces: false)]
         case .locked: return [.unlockVault]
         case .paused: return [.resume]
+        case .dryRun: return []
         case .notCompliant(let name): return [.remediate(name: name)]
         case .wiped(let name): return [.completeWipe(name: name)]
         case .blocked(let name):

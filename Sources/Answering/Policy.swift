@@ -204,7 +204,7 @@ package final class Policy: Sendable {
         for rule: SiteRule, at origin: Origin, scheme: AuthenticationScheme? = nil
     ) -> CredentialDecision {
         let own = hasCredentialsOfOrigins ? [OriginCredentialName(origin)] : []
-        return decision(for: rule, at: origin, scheme, own) { _ in false }
+        return decision(for: rule, at: origin, scheme, own) { _ in false }.unlessDry(rule)
     }
 
     /// The third check for a challenge of `space`. Returns the first credential that the scheme can use: the one stored
@@ -216,7 +216,7 @@ package final class Policy: Sendable {
         let own =
             hasCredentialsOfOrigins
             ? [OriginCredentialName(space.origin, realm: space.realm), OriginCredentialName(space.origin)] : []
-        return decision(for: rule, at: space.origin, space.scheme, own, isRejected: isRejected)
+        return decision(for: rule, at: space.origin, space.scheme, own, isRejected: isRejected).unlessDry(rule)
     }
 
     private func decision(
@@ -259,7 +259,7 @@ package final class Policy: Sendable {
     /// The third check for Kerberos: the principal that `rule` names, or else the user's own ticket.
     package func ticketDecision(for rule: SiteRule) -> CredentialDecision {
         if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
-        return .useCredential(principals[rule.credential].map { .principal($0) } ?? .ticket)
+        return .useCredential(principals[rule.credential].map { .principal($0) } ?? .ticket).unlessDry(rule)
     }
 
     /// The third check for a challenge that asks for this device's certificate: that of the identity which `rule`
@@ -291,13 +291,14 @@ package final class Policy: Sendable {
                 name: identity.name,
                 certificate: DeviceCertificate(der: identity.leaf.der, issuer: identity.leaf.issuer, key: key))
         }.first
-        return .useCredential(.device(device ?? .none))
+        return .useCredential(.device(device ?? .none)).unlessDry(rule)
     }
 
     /// The account with which the identity broker signs a person in at a site with this rule. A line that names a
     /// credential never gets another account than that one's.
     package func brokerAccount(for rule: SiteRule) -> BrokerCookies.Account {
         if case .closed(let reason) = enrolled { return .none(reason: reason.text) }
+        if rule.isDryRun { return .none(reason: Refusal.dryRun("the identity broker's account").text) }
         if let account = brokerAccounts[rule.credential] { return account }
         guard rule.namesCredential else { return .only }
         return .none(reason: "credential \"\(rule.credential)\" is not a sign-in of the identity broker")
@@ -316,7 +317,7 @@ package final class Policy: Sendable {
     /// Whether a challenge that asks for this device's certificate is answered at a site with this rule, be it without
     /// a certificate.
     package func answersDevice(for rule: SiteRule) -> Bool {
-        if case .open = enrolled { rule.answer.contains(.pkeyauth) } else { false }
+        if case .open = enrolled { rule.answer.contains(.pkeyauth) && !rule.isDryRun } else { false }
     }
 
     /// Whether there is an identity that can prove this device at a site with this rule.
@@ -337,6 +338,8 @@ package final class Policy: Sendable {
             among: identities, acceptableIssuers: request?.acceptableIssuers ?? [],
             signatureAlgorithms: request?.signatureAlgorithms ?? [], at: now, preferring: rule.identity)
         switch choice {
+        case .identity(let identity, _) where rule.isDryRun:
+            return (nil, .no(.dryRun("identity \"\(identity.name)\"")))
         case .identity(let identity, fitting: 1): return (identity, .yes("identity \"\(identity.name)\""))
         case .identity(let identity, let count):
             return (identity, .yes("identity \"\(identity.name)\", 1 of \(count); set identity="))
@@ -377,6 +380,18 @@ package final class Policy: Sendable {
         let (identity, check) = identity(for: request, rule: rule, now: now)
         checks.credential = check
         return (identity, checks)
+    }
+}
+
+extension CredentialDecision {
+    /// The same decision; in a dry run, a sentence about it in place of the credential.
+    fileprivate func unlessDry(_ rule: SiteRule) -> CredentialDecision {
+        guard rule.isDryRun, case .useCredential(let credential) = self else { return self }
+        guard let name = credential.reference?.name, credential.reference != .ticket else {
+            return .performDefaultHandling(
+                reason: .dryRun(credential.reference == .ticket ? "the Kerberos ticket" : "nothing"))
+        }
+        return .performDefaultHandling(reason: .dryRun("credential \"\(name)\""))
     }
 }
 

@@ -41,6 +41,8 @@ package struct Refusal: Sendable {
         case locked
         /// The home is paused.
         case paused
+        /// All checks have passed, but nothing is answered in a dry run.
+        case dryRun
         /// The device does not comply with the policy of the sign-in of this name.
         case notCompliant(String)
         /// The enrolment of this name is being wiped.
@@ -125,7 +127,7 @@ extension Refusal.Cause {
     /// Whether the sentences of refusals with this cause contain the remedy, everywhere they are shown.
     package var isSaidWithRemedy: Bool {
         switch self {
-        case .otherClient, .foreignPage, .locked, .paused, .notCompliant, .wiped, .heldBack, .noTicket: true
+        case .otherClient, .foreignPage, .locked, .paused, .dryRun, .notCompliant, .wiped, .heldBack, .noTicket: true
         case .other, .notListed, .notIntercepted, .untrusted, .ownAuthorization, .plaintext, .requiresTLS,
             .notPermitted, .notPermittedRequest, .noCredential, .noIdentity, .expiredIdentity, .unsuitableIdentities,
             .blocked, .rejected,
@@ -138,6 +140,11 @@ extension Refusal.Cause {
 extension Refusal {
     package static let locked = Refusal(.locked, "the vault is locked", .unlockVault, of: "run ")
     package static let paused = Refusal(.paused, "integrated authentication is switched off", .resume, of: "run ")
+    /// `answer` is what would have been sent, such as `credential "enrollment"`.
+    package static func dryRun(_ answer: String) -> Refusal {
+        Refusal(.dryRun, "dry run: would be answered with \(answer)")
+    }
+
     package static let unlisted = Refusal(.notListed, "not on the list")
     package static let plaintext = Refusal(.plaintext, "site is http and its line does not say plaintext=yes")
     package static let untrusted = Refusal(.untrusted, "the origin's certificate is not trusted")

@@ -56,7 +56,9 @@ struct SiteLineParser {
         if problems.isEmpty, let fault = options.unchallengedFault(at: pattern) {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
-        if problems.isEmpty, let fault = options.brokerFault(at: pattern) ?? options.limitsFault() {
+        if problems.isEmpty,
+            let fault = options.brokerFault(at: pattern) ?? options.limitsFault() ?? options.approvalFault
+        {
             problem(at: fault.column, fault.message, hint: fault.hint)
         }
         guard let pattern, problems.isEmpty else { return nil }

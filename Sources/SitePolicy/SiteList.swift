@@ -17,6 +17,8 @@ package struct SiteList: Sendable {
     private let hasWildcards: Bool
     /// Whether any line is for http.
     package let hasPlainSites: Bool
+    /// Whether any line has `approve=`.
+    package let hasApprovals: Bool
     /// The values of `for=`.
     package let clientRules: Set<ClientRule>
     /// What must be known about a client to decide them; nil without any.
@@ -75,6 +77,16 @@ package struct SiteList: Sendable {
         return SiteList(unique: rules + added)
     }
 
+    /// The same list, of which no line answers: what would have been answered is only decided.
+    package var dryRun: SiteList {
+        SiteList(
+            unique: rules.map { rule in
+                var rule = rule
+                rule.isDryRun = true
+                return rule
+            })
+    }
+
     private init(unique rules: [SiteRule]) {
         self.rules = rules
         var indexByPattern: [SitePattern: Int] = [:]
@@ -91,6 +103,7 @@ package struct SiteList: Sendable {
                 .mapValues { RequestRules($0) }
         hosts = Set(rules.map(\.pattern.host))
         hasPlainSites = rules.contains { $0.pattern.scheme == .http }
+        hasApprovals = rules.contains { $0.approval != nil }
         clientRules = Set(rules.compactMap(\.clients))
         clientNeeds = ClientNeeds(clientRules)
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }

@@ -102,6 +102,17 @@ extension SiteOptions {
             return true
         }
 
+        /// Nil for `no`.
+        func approval() throws(Fault) -> ApprovalRule? {
+            if text == "no" { return nil }
+            guard let rule = ApprovalRule(rawValue: text) else {
+                throw fault(
+                    "unknown value \(PrintableText.quoteASCII(text)) of \(name.rawValue)",
+                    hint: "write ask for all requests, write for those that change something, or no")
+            }
+            return rule
+        }
+
         func ignoresCase() throws(Fault) -> Bool {
             switch text {
             case "ignore": return true

@@ -38,6 +38,8 @@ struct SiteOptions {
         case caseOfPaths = "case"
         case deny
         case clients = "for"
+        case dryRun = "dry-run"
+        case approve
     }
 
     /// The column of `plaintext=yes`.
@@ -64,6 +66,8 @@ struct SiteOptions {
     /// The column of the option of this name, if the line has it.
     func column(of name: String) -> Int? { Name(rawValue: name).flatMap { seen[$0] } }
     private var clients: ClientRule?
+    private var isDryRun = false
+    private var approval: (rule: ApprovalRule, column: Int)?
 
     mutating func read(_ word: SiteLineParser.Word) throws(Fault) {
         let halves = word.text.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -115,6 +119,8 @@ struct SiteOptions {
         case .caseOfPaths: limits.ignoresCase = try value.ignoresCase()
         case .deny: limits.refusesOthers = try value.yesOrNo()
         case .clients: clients = try Self.clients(in: value.text, at: value.column)
+        case .dryRun: isDryRun = try value.yesOrNo()
+        case .approve: approval = try value.approval().map { ($0, word.column) }
         }
     }
 
@@ -173,7 +179,7 @@ struct SiteOptions {
         guard pattern.scheme == .proxy else { return nil }
         let without: [Name] = [
             .identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
-            .methods, .paths, .caseOfPaths, .deny, .clients,
+            .methods, .paths, .caseOfPaths, .deny, .clients, .approve,
         ]
         for name in without {
             guard let column = seen[name] else { continue }
@@ -187,6 +193,21 @@ struct SiteOptions {
         return Fault(
             column: answerColumn, message: "a parent proxy is not answered with all of these schemes",
             hint: "choose among \(SiteRule.proxySchemes.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    /// The fault of `approve=` with the options beside it.
+    var approvalFault: Fault? {
+        for name in [Name.approve, .dryRun] where !intercepts {
+            guard let column = seen[name] else { continue }
+            return Fault(
+                column: column, message: "\(name.rawValue)= has no effect with intercept=no",
+                hint: "remove one of the two options")
+        }
+        guard let approval, let answer, answer.schemes.contains(.certificate) else { return nil }
+        return Fault(
+            column: approval.column,
+            message: "a client certificate is shown before there is a request that could wait for approve=",
+            hint: "leave certificate out of answer=, or remove approve=")
     }
 
     /// The fault of `answer=broker`, once all words are read. `pattern` is nil if it is faulty itself.
@@ -232,6 +253,10 @@ struct SiteOptions {
         unchallenged.apply(to: &rule)
         if limits.isLimited { rule.limits = limits }
         rule.clients = clients
+        rule.isDryRun = isDryRun
+        rule.approval = approval?.rule
+        // A certificate goes out in the handshake, before any request is known.
+        if approval != nil { rule.answer.removeAll { $0 == .certificate } }
         rule.refusesOtherClients = clients != nil && limits.refusesOthers
         if let group, let cookies { rule.session = SharedSessionRule(group: group.name, cookies: cookies.names) }
         return rule
@@ -254,7 +279,8 @@ struct SiteOptions {
         case .crossSite: "https://app.corp.example"
         case .inject: "header:X-Api-Key:{secret}"
         case .placeholder: "no-key-needed"
-        case .redact: "yes"
+        case .redact, .dryRun: "yes"
+        case .approve: "ask"
         case .challenge: "none"
         case .methods: "GET,HEAD"
         case .paths: "/api/**"

@@ -60,6 +60,11 @@ package struct SiteRule: Equatable, Sendable {
     /// Whether a 401 without a challenge is answered as if it had one (`challenge=none`).
     package var assumesChallenge = false
 
+    /// The requests that wait until a person has agreed (`approve=`); nil for none.
+    package var approval: ApprovalRule?
+    /// Whether everything is decided and nothing answered (`dry-run=yes`).
+    package var isDryRun = false
+
     package static let defaultCredential = Remedy.assumedName
 
     /// The schemes with which a parent proxy is answered, strongest first.

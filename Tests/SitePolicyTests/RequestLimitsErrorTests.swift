@@ -31,6 +31,14 @@ import Testing
         ("a.example intercept=no paths=/a", 24, "paths= has no effect with intercept=no", "remove one"),
         ("proxy://p.example:8080 methods=GET", 24, "methods= has no effect for a parent proxy", "remove"),
         ("proxy://p.example:8080 paths=/a", 24, "paths= has no effect for a parent proxy", "remove"),
+        ("a.example approve=yes", 19, #"unknown value "yes" of approve"#, "write ask for all requests"),
+        (
+            "a.example answer=ntlm,certificate approve=ask", 35,
+            "a client certificate is shown before there is a request that could wait for approve=",
+            "leave certificate"
+        ),
+        ("proxy://p.example:8080 approve=ask", 24, "approve= has no effect for a parent proxy", "remove"),
+        ("a.example dry-run=maybe", 19, #"unknown value "maybe" of dry-run"#, "yes or no"),
         ("https://a.example/x", 1, #"a site must not have a path or query: "https://a.example/x""#, "paths=/api/**"),
     ]
 

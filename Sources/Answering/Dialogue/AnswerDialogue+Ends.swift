@@ -161,7 +161,7 @@ extension AnswerDialogue {
         case .accepted(let accepted):
             // A scheme may need a permission without a challenge, such as for a ticket with each request.
             guard held?.permit != nil, !machine.challenges.isEmpty else {
-                guard acceptsAnswer else { return }
+                guard acceptsAnswer, observer.hearsUnasked else { return }
                 return observer.tell(.answeredUnasked(accepted.space, path: request.observedPath))
             }
             observer.tell(.answered(accepted.space, with: accepted.credential.name, path: request.observedPath))

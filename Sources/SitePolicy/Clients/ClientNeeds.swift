@@ -24,6 +24,15 @@ package struct ClientNeeds: Equatable, Sendable {
         guard hasRules else { return nil }
     }
 
+    /// What `needs` has, with the client's program and control group.
+    package static func program(and needs: ClientNeeds?) -> ClientNeeds {
+        var all = needs ?? ClientNeeds()
+        (all.needsProcess, all.needsControlGroup) = (true, true)
+        return all
+    }
+
+    private init() {}
+
     private mutating func add(_ word: ClientRule.Word) {
         switch word {
         case .user(let name): if ClientRule.Word.number(name) == nil { users.insert(name) }
