@@ -48,6 +48,7 @@ final class LoopServices {
     private var hopsVersion: UInt64?
     private var watched: [ObjectIdentifier: any TimeWatched] = [:]
     private var tick: RepeatedTask?
+    private var lastTick: NIODeadline?
 
     var configuration: ProxyConfiguration { shared.configuration }
 
@@ -57,7 +58,8 @@ final class LoopServices {
         pool = UpstreamPool(http1Origins: shared.http1Origins)
         gate = EventLoopGate(loop)
         connector = UpstreamConnector(
-            loop: loop, limits: shared.configuration.connector, spare: spare, ownListeners: ownListeners)
+            loop: loop, limits: shared.configuration.connector, spare: spare, ownListeners: ownListeners,
+            ownSite: shared.configuration.ownSite)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
         now = Self.monotonicSeconds()
@@ -65,7 +67,7 @@ final class LoopServices {
         if let routes = shared.routes {
             connector = UpstreamConnector(
                 loop: loop, limits: shared.configuration.connector, spare: spare, paths: ParentPaths(routes, self),
-                ownListeners: ownListeners)
+                ownListeners: ownListeners, ownSite: shared.configuration.ownSite)
         }
     }
 
@@ -165,12 +167,24 @@ final class LoopServices {
 
     private func secondPassed() {
         now = Self.monotonicSeconds()
+        measureLag()
         spare.release()
         pool.timePassed(now: now)
-        shared.accessLog?.secondPassed(now: now)
+        shared.journal.secondPassed(now: now)
+        shared.approvals?.secondPassed()
         forgetOldPolicy()
         routes.timePassed(now: now)
         for object in watched.values { object.secondPassed(now: now) }
+    }
+
+    /// Reports how late the loop is for its work of every second.
+    private func measureLag() {
+        guard let meter = shared.journal.meter else { return }
+        let time = NIODeadline.now()
+        if let lastTick {
+            meter.eventLoopWasLate(nanoseconds: UInt64(max(0, (time - lastTick - .seconds(1)).nanoseconds)))
+        }
+        lastTick = time
     }
 
     /// Releases the state of an earlier policy: connections, and the secrets that routes and accepted answers hold.

@@ -25,6 +25,8 @@ package struct ProxyConfiguration: Sendable {
     package var requiresSameUser = true
     /// The numbers of the other users that are served.
     package var allowedUsers: Set<UInt32> = []
+    /// The proxy's own page, which only this user's clients get; nil for none.
+    package var ownSite: OwnSite?
     /// The time until the origin's first byte.
     package var originTimeoutSeconds: UInt64 = 300
     /// The time without a byte of a request's or response's content.

@@ -4,6 +4,7 @@ import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
 import CountersignCryptography
+import CountersignEvents
 import CountersignHTTP1
 import CountersignParents
 import CountersignUpstream
@@ -20,7 +21,10 @@ package final class ProxyServices: Sendable {
     let sessions: SessionStore
     let leaves = LeafCache()
     let spoolBudget: SpoolBudget
-    let accessLog: AccessLog?
+    /// Asks the person about requests to lines with `approve=`; nil if there is nobody to ask.
+    let approvals: ApprovalBoard?
+    /// Receives each request and tunnel that has ended.
+    let journal: Journal
     /// Decides about listed origins whose certificate does not verify and for which there is no trust exception.
     let serverTrustDecider: (any ServerTrustDecider)?
     /// Supplies another credential when an origin rejects the one that its site's line names.
@@ -59,6 +63,8 @@ package final class ProxyServices: Sendable {
 
     package init(
         configuration: ProxyConfiguration, policy: CurrentPolicy, accessLog: AccessLog?,
+        events: EventBoard? = nil, meter: (any RequestMeter)? = nil, recorder: (any CredentialUseRecorder)? = nil,
+        inventory: SiteInventory? = nil, approvals: ApprovalBoard? = nil,
         breaker: BreakerBoard? = nil, sessions: SessionStore? = nil,
         serverTrustDecider: (any ServerTrustDecider)? = nil, delegateCredentials: ReplacementCredentials? = nil,
         identityRefresher: IdentityRefresher? = nil, tokenRenewer: TokenRenewer? = nil,
@@ -72,7 +78,8 @@ package final class ProxyServices: Sendable {
         self.configuration = configuration
         spoolBudget = SpoolBudget(limitBytes: configuration.spoolLimitBytes)
         self.policy = policy
-        self.accessLog = accessLog
+        self.approvals = approvals
+        journal = Journal(log: accessLog, events: events, meter: meter, recorder: recorder, inventory: inventory)
         let breaker = breaker ?? BreakerBoard(now: wallClock)
         self.breaker = breaker
         answers = AnswerServices(

@@ -10,6 +10,8 @@ import NIOPosix
 struct TCPStep {
     let host: String
     let port: UInt16
+    /// ``ConnectionPath/socketPath``
+    let socketPath: String?
     /// For both together.
     let limit: TimeAmount
     let resolver: OriginResolver
@@ -19,13 +21,14 @@ struct TCPStep {
 
     func run(on loop: any EventLoop, completion: @escaping (Result<any Channel, UpstreamError>) -> Void) {
         let (host, port, ownListeners) = (host, port, ownListeners)
-        ClientBootstrap(group: loop)
+        let bootstrap = ClientBootstrap(group: loop)
             .resolver(mayBeLocal ? resolver : PublicResolver(resolver))
             .connectTimeout(limit)
-            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
-            .connect(host: host, port: Int(port))
-            .assumeIsolated()
+        let channel =
+            socketPath.map { bootstrap.connect(unixDomainSocketPath: $0) }
+            ?? bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1).connect(host: host, port: Int(port))
+        channel.assumeIsolated()
             .whenComplete { result in
                 let place = HostText.joined(host, port)
                 switch result {

@@ -18,6 +18,17 @@ package struct UpstreamTimeLimits: Sendable {
     package init() {}
 }
 
+/// An origin that this process serves itself, on a Unix-domain socket.
+package struct OwnSite: Sendable {
+    package let origin: Origin
+    package let socketPath: String
+
+    package init(origin: Origin, socketPath: String) {
+        self.origin = origin
+        self.socketPath = socketPath
+    }
+}
+
 /// Opens connections to origins on one event loop. It decides which steps a connection needs; ``ConnectionChain`` runs
 /// them.
 package struct UpstreamConnector {
@@ -26,6 +37,7 @@ package struct UpstreamConnector {
     private let spare: SpareBuffer
     package let resolver: OriginResolver
     private let ownListeners: OwnListeners
+    private let ownSite: OwnSite?
     /// Nil if every connection is direct.
     private let paths: (any PathSource)?
     /// Only kept if there may be parents.
@@ -33,7 +45,8 @@ package struct UpstreamConnector {
 
     package init(
         loop: any EventLoop, limits: UpstreamTimeLimits = UpstreamTimeLimits(), spare: SpareBuffer = SpareBuffer(),
-        paths: (any PathSource)? = nil, resolver: OriginResolver? = nil, ownListeners: OwnListeners = OwnListeners()
+        paths: (any PathSource)? = nil, resolver: OriginResolver? = nil, ownListeners: OwnListeners = OwnListeners(),
+        ownSite: OwnSite? = nil
     ) {
         self.loop = loop
         self.limits = limits
@@ -41,6 +54,7 @@ package struct UpstreamConnector {
         self.paths = paths
         self.resolver = resolver ?? OriginResolver(loop: loop)
         self.ownListeners = ownListeners
+        self.ownSite = ownSite
     }
 
     /// A channel that leads to `origin`, for a blind tunnel, and the bytes already received from there. `completion`
@@ -113,11 +127,15 @@ package struct UpstreamConnector {
         _ makeSteps: @escaping (Bool) -> [any ConnectionStep],
         _ completion: @escaping (Result<ConnectionAttempt.Opened, UpstreamError>) -> Void
     ) -> ConnectionAttempt {
-        guard let paths else {
+        let own = ownSite.flatMap { $0.origin == origin ? $0.socketPath : nil }
+        guard let paths, own == nil else {
             let attempt = ConnectionAttempt(
                 loop: loop, limits: limits, resolver: resolver, ownListeners: ownListeners, spare: spare,
                 makeSteps: makeSteps, completion: completion)
-            attempt.start([ConnectionPath(host: origin.host, port: origin.port, mayBeLocal: terms.mayBeLocal)])
+            attempt.start([
+                ConnectionPath(
+                    host: origin.host, port: origin.port, mayBeLocal: terms.mayBeLocal, socketPath: own)
+            ])
             return attempt
         }
         let attempt = ConnectionAttempt(

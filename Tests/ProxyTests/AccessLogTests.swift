@@ -9,14 +9,6 @@ import CountersignUpstream
 @testable import CountersignProxy
 
 @Suite struct AccessLogTests {
-    @Test(arguments: [
-        ("plain ä", "plain ä"), ("\"\\", #"\"\\"#), ("a\r\nb\t\u{0}", #"a\u000d\nb\u0009\u0000"#),
-        ("a\u{202E}b\u{9B}\u{FEFF}\u{E0041}", #"a\u202eb\u009b\ufeff\udb40\udc41"#),
-        ("\u{1F}\u{7F} ", #"\u001f\u007f "#),
-    ]) func textIsEscapedForJSON(_ text: String, _ escaped: String) {
-        #expect(JSONObject.escaped(text) == escaped)
-    }
-
     // date -u -d @1700000000 and so on.
     @Test(arguments: [
         (Int64(0), Int64(0), "1970-01-01T00:00:00.000Z"), (951_782_400, 7, "2000-02-29T00:00:00.007Z"),

@@ -27,6 +27,10 @@ extension ClientConnection {
             // The client can no longer send the ClientHello that the tunnel would need.
             clientGone()
             close()
+        case .responding where exchange?.approvalTicket != nil:
+            // Nobody should be asked about the request of a client that has gone, and most that end their input have.
+            clientGone()
+            close()
         case .responding, .connecting, .closed:
             // A client may half-close after its last request (RFC 9112 §9.6). Pipelined requests are still answered.
             break

@@ -54,7 +54,9 @@ extension ClientConnection {
     }
 
     private func begin(_ head: consuming RequestHead) {
-        if case .proxy = session.role, !isAdmitted, !services.configuration.clientTokens.isEmpty {
+        if case .proxy = session.role, !isAdmitted, !services.configuration.clientTokens.isEmpty,
+            !admission.isForOwnPage(head)
+        {
             let sent = ClientToken.sent(
                 in: head.fields.values(of: .proxyAuthorization), services.configuration.clientTokens)
             guard let sent else { return respondAndClose(OwnResponse.proxyAuthenticationRequired) }

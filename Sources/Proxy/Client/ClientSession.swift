@@ -70,6 +70,9 @@ final class ClientSession {
     /// The site of the CONNECT that the requests are sent in; nil for those to the proxy's own port.
     var connectSite: ConnectSite? { if case .inside(let site) = role { site } else { nil } }
 
+    /// Of the proxy's end of a TCP connection.
+    var serverPort: Int? { addresses?.server.port }
+
     func connected() { isConnected = true }
 
     /// The client has gone; so do the connections that belong to it.

@@ -219,7 +219,7 @@ package final class ProxyListener: Sendable {
             channel, ClientProcess(uid: owner?.uid, socketInode: owner?.inode), addresses: addresses)
         connection.isAdmitted = isAdmitted
         if let facts { connection.session.identified(as: facts) }
-        guard services.accessLog != nil, facts?.pid == nil, let inode = owner?.inode else { return }
+        guard services.journal.wantsProcess, facts?.pid == nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         services.lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }
             .whenSuccess { bound.value.session.setProcessID($0) }
@@ -227,7 +227,10 @@ package final class ProxyListener: Sendable {
 
     /// What must be found out about clients, according to the current list.
     private var clientNeeds: ClientNeeds? {
-        services.configuration.answersSites ? services.policy.current.sites.clientNeeds : nil
+        guard services.configuration.answersSites else { return nil }
+        let sites = services.policy.current.sites
+        let needs = sites.clientNeeds
+        return services.journal.recorder == nil && !sites.hasApprovals ? needs : ClientNeeds.program(and: needs)
     }
 
     private func acceptUnix(_ channel: any Channel, socket: String?) -> EventLoopFuture<Void> {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignHTTP1
 import CountersignSitePolicy
+import Glibc
 
 /// What every request of a client connection must pass before it becomes an exchange, and the route that it takes. The
 /// same for each version of HTTP.
@@ -21,7 +23,7 @@ struct RequestAdmission {
     /// The response to a request that is not served at all: the access log cannot be written, or the request has
     /// already passed through this proxy.
     func refusal(of head: borrowing RequestHead) -> OwnResponse? {
-        if let refusal = services.shared.accessLog?.refusal { return refusal }
+        if let refusal = services.shared.journal.log?.refusal { return refusal }
         guard head.fields.values(of: .via).contains(where: { $0.contains(services.shared.pseudonym) }) else {
             return nil
         }
@@ -51,11 +53,37 @@ struct RequestAdmission {
         {
             return admitted(head, path, on: lastRoute)
         }
-        let target = try RequestTarget(absoluteFormOf: head)
-        let route = services.route(to: target.origin, for: session)
+        let target: RequestTarget
+        if let own = ownPage(head) { target = own } else { target = try RequestTarget(absoluteFormOf: head) }
+        try checkOwnPage(target.origin)
+        let route = services.route(to: isOwn(target.origin) ? ownOrigin ?? target.origin : target.origin, for: session)
         lastRoute = route
         route.targetSpelling = Array(target.spelling)
         return admitted(head, target.path, on: route)
+    }
+
+    /// The target of a request for the proxy's own page, which was sent as to any server; nil for another one.
+    private func ownPage(_ head: RequestHead) -> RequestTarget? {
+        services.configuration.ownSite.flatMap {
+            RequestTarget(originFormOf: head, to: $0.origin, port: session.serverPort)
+        }
+    }
+
+    private var ownOrigin: Origin? { services.configuration.ownSite?.origin }
+
+    /// Whether an origin is the proxy's own page, at any port: a browser may use the proxy for the link to the page.
+    private func isOwn(_ origin: Origin) -> Bool {
+        guard let ownOrigin else { return false }
+        return origin.host == ownOrigin.host && origin.scheme == .http
+    }
+
+    /// Whether a request is for the proxy's own page, which has a token of its own.
+    func isForOwnPage(_ head: RequestHead) -> Bool { ownPage(head) != nil }
+
+    /// The page shows what one user does, and is for no other, even if others may use the proxy.
+    private func checkOwnPage(_ origin: Origin) throws(RequestTarget.Failure) {
+        guard isOwn(origin), session.process.uid != getuid() else { return }
+        throw RequestTarget.Failure(status: 403, detail: "this page is for the user who runs the proxy")
     }
 
     /// The same for a request inside the CONNECT to `site`.

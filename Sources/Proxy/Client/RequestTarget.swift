@@ -45,6 +45,24 @@ struct RequestTarget {
             }
     }
 
+    /// The target of a request that is for `own`, the page of the proxy itself, and was sent to the proxy's own port as
+    /// to any server: browsers do so, because they use no proxy for names below `localhost`. Nil for any other request.
+    ///
+    /// A page of the Internet whose name leads to this machine (DNS rebinding) has another name in Host.
+    ///
+    /// `port` is that of the connection's own end, which a Host that is an address must have.
+    init?(originFormOf head: RequestHead, to own: Origin, port: Int?) {
+        guard head.targetBytes.first == UInt8(ascii: "/"), let host = head.fields.value(of: .host),
+            let named = try? Origin(scheme: .http, authority: host),
+            named.host == own.host
+                || Int(named.port) == port
+                    && (named.host == "localhost" || IPAddress(named.host)?.isLoopback == true)
+        else { return nil }
+        origin = own
+        path = head.targetBytes
+        spelling = []
+    }
+
     /// The target of a request inside a CONNECT: origin-form or `*`, with a Host that matches the CONNECT. The scheme
     /// of `origin` is https if the request was sent in TLS.
     init(insideConnectTo origin: Origin, head: RequestHead) throws(Failure) {

@@ -122,7 +122,7 @@ final class Route {
     /// The client's fields that the origin does not get: those by which servers let a request be another one than the
     /// line permits.
     var omittedFields: [String] {
-        guard decision != nil, rule != nil else { return [] }
+        guard decision != nil || rule?.approval == .write, rule != nil else { return [] }
         return [
             "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method", "X-Original-URL",
             "X-Original-URI", "X-Rewrite-URL",
@@ -202,7 +202,7 @@ final class Route {
         isListed = (rule ?? siteRule) != nil
         mayAnswer = rule != nil && requestRules == nil
         answersSite = origin.scheme == .http && parent == nil && own?.answersPlaintext == true
-        sharedSession = rule?.session.flatMap { session in
+        sharedSession = (rule?.isDryRun == true ? nil : rule?.session).flatMap { session in
             let key = SharedSession.Key(group: session.group, host: origin.host)
             guard !policy.withheldSessions.contains(key) else { return nil }
             return SharedSessionUse(key: key, names: session.cookies, store: shared.sessions)

@@ -61,12 +61,14 @@ extension ExchangeDriver {
     func note(_ outcome: ExchangeMachine.Outcome) {
         switch outcome {
         case .notChallenged:
-            break
+            noteConnection()
         case .accepted(let accepted) where !answers.acceptsAnswer:
             wasAccepted = true
             explainWeaker(accepted)
         case .accepted(let accepted):
             wasAccepted = true
+            record.accepted()
+            noteChallenges()
             explainMissingProof(accepted)
             // Otherwise it was sent before a challenge, and nothing is new. That is tested first, because reading the
             // machine copies it, which costs 400 instructions each time.
@@ -81,15 +83,34 @@ extension ExchangeDriver {
             noteParentAuthentication(by: accepted)
         case .handedBack(let checks):
             endParentSharing()
+            noteChallenges()
+            record.failed(checks)
             record.explain(
                 answers.sentence(
                     for: checks.refusal, at: origin, delivery.buffered?.head.fields.values(of: .wwwAuthenticate) ?? [],
                     for: self))
         case .rejected(_, _, let checks):
             endParentSharing()
+            noteChallenges()
+            record.rejected()
+            record.failed(checks)
             record.explain(checks.failure)
         }
         noteCertificate()
+    }
+
+    /// Reading the machine copies it, which an exchange without a challenge need not pay for.
+    private func noteChallenges() {
+        guard route.challenger == nil, dialogue != nil || delivery.buffered?.head.status == 401 else { return }
+        record.challenged(with: answers.machine.challenges)
+    }
+
+    /// The request may be the person's without an answer of its own: its connection is authenticated.
+    private func noteConnection() {
+        guard let connection, connection.isAuthenticated, !clientBindsConnection,
+            let credential = acquisition.slot.key.credential
+        else { return }
+        record.rode(on: credential)
     }
 
     /// Only the response to an answer whose scheme examines such responses may lack a proof.
@@ -194,7 +215,7 @@ extension ExchangeDriver: AnsweredRequest {
     func uses(_ credential: CredentialReference) { useConnections(of: credential) }
 
     func wasAnswered(in space: AuthenticationSpace, with credential: CredentialReference) {
-        record.answered(space.scheme.rawValue, with: credential.name)
+        record.answered(space.scheme.rawValue, with: credential)
     }
 
     func tokenFailed() {

@@ -187,7 +187,7 @@ extension ExchangeDriver {
     }
 
     /// The route that the request would take now.
-    private var currentRoute: Route {
+    var currentRoute: Route {
         services.route(of: head, path, on: services.route(to: origin, for: route.client))
     }
 

@@ -88,6 +88,7 @@ extension ExchangeDriver {
 
     /// Cuts the response that is being delivered, in a way that the client can see.
     func abort() {
+        withdrawQuestion()
         mode = .done
         answers.end(.inconclusive)
         dropConnection()
@@ -99,6 +100,7 @@ extension ExchangeDriver {
     func respond(_ response: OwnResponse) {
         if case .done = mode { return }
         mode = .done
+        withdrawQuestion()
         cancelAttempt()
         dropConnection()
         record.explain(response.detail)
@@ -106,10 +108,13 @@ extension ExchangeDriver {
         client.finish(with: response)
     }
 
+    /// Records the use of a credential, if there was one.
+    func recordUse() { record.recordUse(to: services.shared.journal, session, method: head.methodText, route) }
+
     func log(status: Int) {
         record.responded(status)
         record.write(
-            to: services.shared.accessLog, session, method: head.methodText,
+            to: services.shared.journal, session, method: head.methodText,
             version: client.speaksHTTP2 ? .http2 : head.version == .http10 ? .http10 : .http11, route)
     }
 }

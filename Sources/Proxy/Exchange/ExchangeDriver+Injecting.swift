@@ -147,7 +147,7 @@ extension ExchangeDriver {
             let token = try permittedToken(use)
             var injected = try changes(for: use.rule, token.token)
             beginDialogue().injection = SentInjection(token, isRedacted: use.rule.isRedacted)
-            record.answered("injected", with: token.name)
+            record.answered("injected", with: token.reference)
             foreignCause?.addedSecret = true
             if use.rule.isRedacted {
                 // A part of the token, or its compressed form, would not be recognised.
@@ -264,6 +264,7 @@ extension ExchangeDriver {
     func explainInjection(status: Int) {
         guard status == 401 else { return }
         if let token = dialogue?.injection?.token {
+            record.rejected()
             record.explain("the site has rejected credential \"\(token.name)\", which was injected")
         } else if let reason = dialogue?.withheldInjection {
             record.explain("not injected: \(reason.text)")

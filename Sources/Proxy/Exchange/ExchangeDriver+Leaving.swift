@@ -9,6 +9,7 @@ extension ExchangeDriver {
     /// The client has gone, or its request turned out to be malformed.
     func clientGone() {
         if case .done = mode { return }
+        withdrawQuestion()
         leaveOrigin()
         mode = .done
         cancelAttempt()
@@ -23,6 +24,7 @@ extension ExchangeDriver {
             loseAnswer(.unknown)
             return dropConnection()
         }
+        record.awaitsVerdict = true
         _ = acquisition.release()
         body.stopKeeping()
     }
@@ -30,7 +32,7 @@ extension ExchangeDriver {
     /// The origin has responded after the client had left.
     func verdictArrived(_ response: borrowing ResponseHead) {
         if route.sharedSession != nil { response.fields.wipe(.setCookie) }
-        record.responded(response.status)
+        record.originResponded(response.status)
         // A rejected expectation says nothing about the credential.
         if response.status == 417, upload?.isExpecting == true { return loseAnswer(.inconclusive) }
         let isParent = route.challenger != nil

@@ -19,7 +19,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         let status = response.status
         let fields = response.fields
         delivery.buffer(response, content: content)
-        record.responded(status)
+        record.originResponded(status)
         noteAcceptedIdentity(status: status)
         if route.challenger != nil, let head = delivery.buffered?.head { noteParentResponse(head) }
         let nonce = noteNonce(in: fields)
@@ -170,6 +170,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         if case .deliver(let outcome) = answers.responseReceived(status: 101, challengeFields: [], for: self) {
             note(outcome)
         }
+        recordUse()
         answers.end(.inconclusive)
         _ = acquisition.release()
         let tally = TunnelHandler.Tally(now: services.now) { tally in
@@ -196,6 +197,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         explainInjection(status: response.head.status)
         if let notice = withheldNotice(for: response) ?? redactionFault(response.head) { return respond(notice) }
         mode = .delivering
+        recordUse()
         if let use = route.sharedSession { noteSessionCookies(response.head.fields, use) }
         if head.hasBody { body.stopKeeping() }
         services.shared.responses?.delivered(response.head, to: head.fields, from: origin)

@@ -83,6 +83,10 @@ final class ExchangeDriver {
     var isWaitingForOther = false
     /// The connection does not lead to the parent whose challenges this exchange would answer.
     var isElsewhere = false
+    /// The person has agreed to the request.
+    var isApproved = false
+    /// The request waits for the person.
+    var approvalTicket: ApprovalBoard.Ticket?
     var waitingSince: UInt64
     var lastProgress: UInt64
 
@@ -145,7 +149,9 @@ final class ExchangeDriver {
             // A parent that opens no tunnel challenges the request itself.
             hasContent: hasContent, keeps: keeps || route.answersSite && services.shared.routes != nil,
             limitBytes: services.configuration.replayLimitBytes, spool: spool)
-        record = ExchangeRecord(in: services.shared.accessLog)
+        // Scrapes and the page itself are no traffic.
+        let isOwn = services.configuration.ownSite.map { $0.origin == route.origin } ?? false
+        record = ExchangeRecord(in: isOwn ? nil : services.shared.journal)
         waitingSince = services.now
         lastProgress = services.now
         self.head = head
@@ -209,6 +215,10 @@ final class ExchangeDriver {
         if let refusal = route.refusal {
             return respond(OwnResponse(status: 403, detail: refusal.text, proxyError: "http_request_denied"))
         }
+        if route.mayAnswer, let reason = services.shared.journal.recorder?.refusal {
+            return respond(OwnResponse(status: 503, detail: reason, proxyError: "proxy_internal_error"))
+        }
+        if waitsForApproval() { return }
         run(answers.began(with: prepared.action, for: self))
     }
 

@@ -50,6 +50,7 @@ final class LateVerdict: OriginStreamDelegate, TimeWatched {
         services.lateVerdicts -= 1
         services.unwatch(self)
         report(exchange)
+        exchange.recordUse()
     }
 
     // MARK: The origin

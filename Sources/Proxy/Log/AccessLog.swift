@@ -3,11 +3,12 @@
 import CountersignAddresses
 import CountersignCertificates
 import CountersignCryptography
+import CountersignEvents
 import CountersignHTTP1
+import CountersignJSON
 import CountersignSitePolicy
 import CountersignUpstream
 import Glibc
-import Synchronization
 
 /// Writes one line with a JSON object for every request and tunnel. It contains no path, field value or secret, because
 /// ``Entry`` has none. ``LogFile`` handles a file that cannot be written.
@@ -55,6 +56,18 @@ package final class AccessLog: Sendable {
         /// The revocation status of the origin's certificate, if a connection to it was opened: `good`, `revoked` or
         /// `unknown`.
         private(set) var revocation: String?
+        /// The credential's generation, if it has one.
+        var generation: UInt64?
+        /// The origin has accepted or rejected it; nil if its response, or the lack of one, does not say.
+        var verdict: CredentialUseEvent.Result?
+        /// There was a response of the origin.
+        var isOrigins = false
+        /// The connection was authenticated with it for an earlier request. Only if ``credential`` is nil.
+        var connectionCredential: (name: String, generation: UInt64?)?
+        /// The schemes of the first challenges, in lower case.
+        var offered: [String] = []
+        /// The check that failed.
+        var check: RequestEvent.Check?
         /// Why a challenge was not answered, or why the proxy generated the response.
         var reason: String?
         /// Why a response of the origin was not clean, and was repaired. Logged as part of ``reason``.
@@ -84,7 +97,7 @@ package final class AccessLog: Sendable {
             trustReason = trust.text
         }
 
-        fileprivate var allReasons: String? {
+        var allReasons: String? {
             guard trustReason != nil || repair != nil else { return reason }
             let repaired = repair.map { "the response was repaired: \($0.deviation)" }
             let reasons = [reason, trustReason, repaired].compactMap(\.self).filter { !$0.isEmpty }
@@ -92,14 +105,7 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// The start of a request or tunnel.
-    struct Start {
-        fileprivate let time: (seconds: Int64, milliseconds: Int64)
-        fileprivate let id: UInt64
-    }
-
     private let file: LogFile
-    private let lastID = Atomic<UInt64>(0)
 
     /// Appends to the file at `path`, which is created with mode 0600; `-` is standard output. `isRequired`: requests
     /// that cannot be logged are refused. `report` is called with a sentence when lines are lost, and when the log can
@@ -124,61 +130,31 @@ package final class AccessLog: Sendable {
     /// Called every second, by any thread. Writes the lines that could not be written before.
     func secondPassed(now: UInt64) { file.secondPassed(now: now) }
 
-    /// Starts the log entry of a request or tunnel.
-    func start() -> Start {
-        Start(time: WallClock.now(), id: lastID.add(1, ordering: .relaxed).newValue)
-    }
-
-    /// Writes the entry of a request or tunnel that has ended.
-    func write(
-        _ start: Start, of client: ClientProcess, method: String, site: String, decision: Decision, rule: SiteRule?,
-        _ outcome: Outcome
-    ) {
-        let now = WallClock.now()
-        write(
-            Entry(
-                startedAt: start.time, id: start.id, client: client, method: method, site: site,
-                decision: decision, rule: rule?.location, outcome: outcome,
-                durationMilliseconds: (now.seconds - start.time.seconds) * 1000 + now.milliseconds
-                    - start.time.milliseconds))
-    }
-
     func write(_ entry: Entry) {
         var line = JSONObject()
         line.add("time", Self.timestamp(entry.startedAt))
-        line.add("id", entry.id)
-        if let pid = entry.client.pid { line.add("pid", UInt64(pid)) }
-        if let uid = entry.client.uid { line.add("uid", UInt64(uid)) }
-        line.add("method", entry.method)
-        line.add("site", entry.site)
-        line.add("decision", entry.decision.rawValue)
-        if let rule = entry.rule { line.add("rule", rule) }
-        if let challenge = entry.outcome.challenge { line.add("challenge", challenge) }
-        if let credential = entry.outcome.credential { line.add("credential", credential) }
-        if let trust = entry.outcome.trust { line.add("trust", trust.rawValue) }
-        if let revocation = entry.outcome.revocation { line.add("revocation", revocation) }
-        if let reason = entry.outcome.allReasons { line.add("reason", reason) }
-        if let version = entry.outcome.clientVersion { line.add("http", version.rawValue) }
-        if let version = entry.outcome.originVersion { line.add("origin_http", version.rawValue) }
-        line.add("rounds", UInt64(entry.outcome.rounds))
-        line.add("status", UInt64(entry.outcome.status))
-        line.add("bytes", UInt64(entry.outcome.bytes))
-        line.add("ms", UInt64(max(0, entry.durationMilliseconds)))
+        entry.event.add(to: &line)
         file.append(line.utf8 + [UInt8(ascii: "\n")])
     }
 
     /// RFC 3339, in UTC with milliseconds.
-    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        func padded(_ number: some BinaryInteger, _ width: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
-        }
-        let date = "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))"
-        let clock = "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
-        return "\(date)T\(clock).\(padded(time.milliseconds, 3))Z"
+    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String { EventTime(time).text }
+}
+
+extension AccessLog.Entry {
+    /// What the log and the readers of events get.
+    var event: RequestEvent {
+        var event = RequestEvent(id: id, method: method, site: site, decision: decision.rawValue)
+        (event.pid, event.uid, event.rule) = (client.pid, client.uid, rule)
+        (event.challenge, event.credential) = (outcome.challenge, outcome.credential)
+        (event.offered, event.check) = (outcome.offered, outcome.check)
+        event.trust = outcome.trust?.rawValue
+        (event.revocation, event.reason) = (outcome.revocation, outcome.allReasons)
+        event.clientVersion = outcome.clientVersion?.rawValue
+        event.originVersion = outcome.originVersion?.rawValue
+        (event.rounds, event.status, event.bytes) = (outcome.rounds, outcome.status, outcome.bytes)
+        event.milliseconds = durationMilliseconds
+        return event
     }
 }
 

@@ -2,6 +2,7 @@
 
 import CountersignCLinux
 import CountersignCryptography
+import CountersignJSON
 import Glibc
 import Synchronization
 

@@ -3,6 +3,7 @@
 import CountersignAddresses
 import CountersignCertificates
 import CountersignCryptography
+import CountersignJSON
 
 /// A problem document (RFC 9457) about an origin that is not trusted: everything that its reader needs to decide, and
 /// how to proceed.

@@ -15,7 +15,7 @@ import CountersignUpstream
 final class AcceptedConnect {
     let route: Route
     let terms: ConnectionTerms
-    let started: AccessLog.Start?
+    let started: Journal.Start?
     /// The client has not sent anything in time, or will not send more.
     private(set) var isSilent = false
     private let services: LoopServices
@@ -28,7 +28,7 @@ final class AcceptedConnect {
         self.terms = terms
         services = client.services
         session = client.session
-        started = services.shared.accessLog?.start()
+        started = services.shared.journal.start()
     }
 
     /// Whether the client may leave the first byte to the server, or send something that is neither HTTP nor TLS. Not
@@ -69,11 +69,11 @@ final class AcceptedConnect {
     private func log(
         site: String, _ decision: AccessLog.Decision, _ route: Route?, status: Int, reason: String? = nil
     ) {
-        guard let started, let accessLog = services.shared.accessLog else { return }
+        guard let started else { return }
         var outcome = AccessLog.Outcome()
         outcome.status = status
         outcome.reason = reason
-        accessLog.write(
-            started, of: session.process, method: "CONNECT", site: site, decision: decision, rule: route?.rule, outcome)
+        services.shared.journal.write(
+            started, of: session, method: "CONNECT", site: site, decision: decision, rule: route?.rule, outcome)
     }
 }

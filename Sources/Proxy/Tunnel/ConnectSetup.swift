@@ -23,7 +23,7 @@ final class ConnectSetup {
     private let policy: Policy
     private let origin: Origin
     private let route: Route
-    private let started: AccessLog.Start?
+    private let started: Journal.Start?
     private var decision = AccessLog.Decision.tunnel
     private var entry = AccessLog.Outcome()
     private var trustEvaluation: TrustEvaluation?
@@ -43,7 +43,7 @@ final class ConnectSetup {
     /// `terms` contain no token for this proxy.
     convenience init(client: ClientConnection, route: Route, _ terms: ConnectionTerms) {
         self.init(
-            client: client, route, terms, isAccepted: false, started: client.services.shared.accessLog?.start())
+            client: client, route, terms, isAccepted: false, started: client.services.shared.journal.start())
     }
 
     /// Continues with a tunnel that does not carry requests.
@@ -52,7 +52,7 @@ final class ConnectSetup {
     }
 
     private init(
-        client: ClientConnection, _ route: Route, _ terms: ConnectionTerms, isAccepted: Bool, started: AccessLog.Start?
+        client: ClientConnection, _ route: Route, _ terms: ConnectionTerms, isAccepted: Bool, started: Journal.Start?
     ) {
         self.client = client
         self.terms = terms
@@ -141,6 +141,9 @@ final class ConnectSetup {
                 OwnResponse(status: 503, detail: "cannot intercept: \(why)", proxyError: "proxy_internal_error"))
         }
         guard client != nil else { return }
+        if let reason = services.shared.journal.recorder?.refusal {
+            return fail(OwnResponse(status: 503, detail: reason, proxyError: "proxy_internal_error"))
+        }
         let now = services.shared.wallClock()
         for outcome in [.verified] + policy.trustExceptions(for: origin, now: now).map({ TrustOutcome.exception($0) }) {
             let slot = route.slot(under: outcome, mayBeAnswered: true)
@@ -219,6 +222,14 @@ final class ConnectSetup {
         _ interceptionAuthority: InterceptionAuthority
     ) {
         entry.record(revocationOf: connection)
+        if let identity = connection.showedIdentity {
+            (entry.challenge, entry.credential, entry.isOrigins) = ("certificate", identity, true)
+            if let started {
+                services.shared.journal.recordUse(
+                    started, of: session, method: "CONNECT", site: origin.description, decision: decision,
+                    rule: route.rule, entry)
+            }
+        }
         switch finding {
         case .proceed(let trust):
             let slot = route.slot(under: trust, mayBeAnswered: true)
@@ -290,9 +301,9 @@ final class ConnectSetup {
     }
 
     private func log() {
-        guard let started, let accessLog = services.shared.accessLog else { return }
+        guard let started else { return }
         let site = mayBeTLS ? origin.description : HostText.joined(origin.host, origin.port)
-        accessLog.write(
-            started, of: session.process, method: "CONNECT", site: site, decision: decision, rule: route.rule, entry)
+        services.shared.journal.write(
+            started, of: session, method: "CONNECT", site: site, decision: decision, rule: route.rule, entry)
     }
 }

@@ -125,7 +125,8 @@ package final class ConnectionAttempt {
         self.chain = chain
         chain.start(
             TCPStep(
-                host: path.host, port: path.port, limit: limits.connect, resolver: resolver,
+                host: path.host, port: path.port, socketPath: path.socketPath, limit: limits.connect,
+                resolver: resolver,
                 mayBeLocal: path.mayBeLocal, ownListeners: ownListeners))
     }
 

@@ -9,6 +9,8 @@ package struct ConnectionPath {
     /// The TCP peer: the origin, or the parent.
     package let host: String
     package let port: UInt16
+    /// The path of a Unix-domain socket that takes the place of both; nil for none.
+    let socketPath: String?
     /// TLS to the parent; nil for none.
     let tls: ParentTLS?
     /// Begins a tunnel through the parent; nil if TCP leads to the origin, or the parent forwards requests.
@@ -22,10 +24,11 @@ package struct ConnectionPath {
     let mayBeLocal: Bool
 
     /// Directly. `mayBeLocal` is as in ``ConnectionTerms``.
-    package init(host: String, port: UInt16, mayBeLocal: Bool) {
+    package init(host: String, port: UInt16, mayBeLocal: Bool, socketPath: String? = nil) {
         self.host = host
         self.port = port
         self.mayBeLocal = mayBeLocal
+        self.socketPath = socketPath
         tls = nil
         makeTunnel = nil
         forwarder = nil
@@ -41,6 +44,7 @@ package struct ConnectionPath {
         self.tls = tls
         makeTunnel = tunnel
         forwarder = tunnel == nil ? parent : nil
+        socketPath = nil
         parentTried = tried
         mayBeLocal = true
     }

@@ -254,7 +254,8 @@ final class HTTP2ClientStream: ExchangeClient, HTTP2HeldBack {
     /// The client sends nothing more on its connection.
     func connectionEndedInput() {
         if isWebSocket { return requestEnded(trailers: nil) }
-        if !requestIsWhole { cancel() }
+        // Nobody should be asked about the request of a client that has gone.
+        if !requestIsWhole || exchange?.approvalTicket != nil { cancel() }
     }
 
     // MARK: The end
