@@ -130,6 +130,7 @@ package final class RenewalKeeper: Sendable {
                 logger.notice(
                     "identity \"\(name)\" has a new certificate, valid until \(WallClock.rfc3339(leaf.notAfter))")
                 await applyChange()
+                policyKeeper.events.tell(.renewed(identity: name))
                 refreshed?(name, nil)
                 return true
             case .pending(let until):
@@ -143,6 +144,8 @@ package final class RenewalKeeper: Sendable {
             let next = RenewalState(named: name, in: vault.contents, home: policyKeeper.home, now: now())?.nextAttempt
             let retry = next.map { ", next attempt \(WallClock.rfc3339($0))" } ?? ""
             report("cannot renew identity \"\(name)\"\(retry)", error)
+            policyKeeper.events.tell(
+                .renewalFailed(identity: name, reason: Diagnostic.all(in: error).first?.message ?? "\(error)"))
             refreshed?(name, error)
         }
         return false

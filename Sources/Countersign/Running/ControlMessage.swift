@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CountersignEvents
 package import CountersignHome
 package import CountersignReporting
 import FoundationEssentials
@@ -16,6 +17,14 @@ package enum ControlRequest: Sendable {
     case restart
     /// The next hops of a request to the URL. The reply has a ``ControlReply/route``.
     case route(url: String)
+    /// The address of the page in the browser, with a one-time token. The reply has a ``ControlReply/page``.
+    case page
+    /// The questions that wait for a person. The reply has ``ControlReply/questions``.
+    case questions
+    /// Answers one of them, with a word of ``ApprovalBoard/Answer``.
+    case approve(id: UInt64, answer: String)
+    /// What the server does from now on, as lines with a JSON object each, until this connection is closed.
+    case events
     /// Answered by ``OperationReply`` lines; the other requests are answered by one ``ControlReply``.
     case perform(any VaultOperation)
     /// The page that an operation in progress on this connection needs has ended. Nothing answers it.
@@ -60,6 +69,10 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var knowsRoutes: Bool?
     /// The answer to it.
     package var route: [RouteHop]?
+    /// The answer to ``ControlRequest/page``: a URL.
+    package var page: String?
+    /// The answer to ``ControlRequest/questions``.
+    package var questions: [QuestionEvent]?
     /// When the server started, in seconds since 1970. Only in the reply to `status`.
     package var since: Int64?
     /// The server's version. Only in the reply to `status`.
@@ -79,7 +92,8 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route, since, version
+        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route, page, questions, since,
+            version
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
@@ -100,8 +114,10 @@ package enum OperationReply<Result: Codable & Sendable>: Codable, Sendable {
 }
 
 extension ControlMessage: Codable {
-    private enum CodingKeys: String, CodingKey { case command, operation, page, url, secretBytes }
-    private enum Command: String, Codable { case status, lock, unlock, restart, route, perform, pageEnded }
+    private enum CodingKeys: String, CodingKey { case command, operation, page, url, id, answer, secretBytes }
+    private enum Command: String, Codable {
+        case status, lock, unlock, restart, route, page, questions, approve, events, perform, pageEnded
+    }
 
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -112,6 +128,13 @@ extension ControlMessage: Codable {
             case .unlock: .unlock
             case .restart: .restart
             case .route: .route(url: try container.decode(String.self, forKey: .url))
+            case .page: .page
+            case .events: .events
+            case .questions: .questions
+            case .approve:
+                .approve(
+                    id: try container.decode(UInt64.self, forKey: .id),
+                    answer: try container.decode(String.self, forKey: .answer))
             case .perform: .perform(try container.decode(SentOperation.self, forKey: .operation).operation)
             case .pageEnded: .pageEnded(try container.decode(PageEnd.self, forKey: .page))
             }
@@ -132,6 +155,13 @@ extension ControlMessage: Codable {
         case .route(let url):
             try container.encode(Command.route, forKey: .command)
             try container.encode(url, forKey: .url)
+        case .page: try container.encode(Command.page, forKey: .command)
+        case .events: try container.encode(Command.events, forKey: .command)
+        case .questions: try container.encode(Command.questions, forKey: .command)
+        case .approve(let id, let answer):
+            try container.encode(Command.approve, forKey: .command)
+            try container.encode(id, forKey: .id)
+            try container.encode(answer, forKey: .answer)
         case .perform(let operation):
             try container.encode(Command.perform, forKey: .command)
             try container.encode(SentOperation(operation), forKey: .operation)

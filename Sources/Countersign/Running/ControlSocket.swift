@@ -2,7 +2,9 @@
 
 import CountersignCLinux
 package import CountersignCryptography
+package import CountersignEvents
 package import CountersignHome
+package import CountersignPage
 import Dispatch
 import FoundationEssentials
 import Glibc
@@ -16,14 +18,20 @@ package final class ControlSocket: Sendable {
         let answer: @Sendable (ControlRequest, Secret?) -> ControlReply
         /// Returns an ``OperationReply`` with the operation's result.
         let perform: @Sendable (any VaultOperation, Secret?, OperationDialogue) -> any Encodable & Sendable
+        let events: EventBoard
+        /// Answers requests in HTTP on the same socket; nil if there is no page.
+        let page: PageServer?
 
         package init(
             answer: @escaping @Sendable (ControlRequest, Secret?) -> ControlReply,
             perform:
-                @escaping @Sendable (any VaultOperation, Secret?, OperationDialogue) -> any Encodable & Sendable
+                @escaping @Sendable (any VaultOperation, Secret?, OperationDialogue) -> any Encodable & Sendable,
+            events: EventBoard = EventBoard(), page: PageServer? = nil
         ) {
             self.answer = answer
             self.perform = perform
+            self.events = events
+            self.page = page
         }
     }
 
@@ -228,8 +236,46 @@ package final class ControlSocket: Sendable {
                 guard isSent else { return true }
             // The operation has ended meanwhile.
             case .request(.pageEnded, _): continue
+            case .request(.events, _):
+                return atLength(connection) { self.streamEvents(to: connection) }
+            case .http(let line):
+                guard let page = service.page else {
+                    connection.refuse("this program has no page")
+                    return true
+                }
+                return atLength(connection) {
+                    connection.waitLongForReader()
+                    page.serve(line, on: connection.page)
+                }
             case .request(let request, let secret):
                 guard connection.send(service.answer(request, secret)) else { return true }
+            }
+        }
+    }
+
+    /// Serves a reader, who may stay for days, among the long operations. Returns whether the connection still counts.
+    private func atLength(_ connection: ControlConnection, _ serve: () -> Void) -> Bool {
+        guard beginLongOperation() else {
+            connection.refuse("the server is busy with \(Self.longOperations) other readers")
+            return true
+        }
+        // No reply is owed to a reader when the server stops.
+        state.withLock { $0.unsentReplies -= 1 }
+        serve()
+        state.withLock { $0.longOperations -= 1 }
+        return false
+    }
+
+    /// Between two looks at whether the reader is still there.
+    private static let readerSilence = DispatchTimeInterval.seconds(1)
+
+    private func streamEvents(to connection: ControlConnection) {
+        connection.waitLongForReader()
+        let reader = service.events.reader()
+        defer { service.events.remove(reader) }
+        while let batch = reader.next(timeout: Self.readerSilence), !isAbandoned(connection) {
+            guard batch.isEmpty || connection.write(batch.flatMap { $0.json.utf8 + [UInt8(ascii: "\n")] }) else {
+                return
             }
         }
     }
@@ -302,6 +348,8 @@ final class ControlConnection: Sendable {
 
     enum Received {
         case request(ControlRequest, Secret?)
+        /// The first line of a request in HTTP.
+        case http([UInt8])
         case malformed(String)
         /// The peer has closed the connection, or has not sent anything in time.
         case nothing
@@ -325,6 +373,7 @@ final class ControlConnection: Sendable {
         switch socket.receiveLine() {
         case .nothing: return .nothing
         case .tooLong: return .malformed("the line is longer than \(LocalSocket.lineBytes) bytes")
+        case .line(let line) where PageServer.isRequestLine(line): return .http(line)
         case .line(let line):
             guard let message = try? JSONDecoder().decode(ControlMessage.self, from: Data(line)) else {
                 return .malformed("it is not a command in JSON that this version knows")
@@ -351,6 +400,21 @@ final class ControlConnection: Sendable {
     func send(_ value: some Encodable) -> Bool {
         guard let line = try? JSONEncoder().encode(value) else { return false }
         return sending.withLock { _ in socket.send(line: Array(line)) }
+    }
+
+    /// Returns whether everything was sent.
+    func write(_ bytes: [UInt8]) -> Bool { sending.withLock { _ in socket.send(bytes) } }
+
+    /// The peer may stop reading for an hour: events are lost for it then, and not the connection.
+    func waitLongForReader() { socket.setSendTimeout(seconds: 3600) }
+
+    /// For requests in HTTP.
+    var page: PageServer.Connection {
+        PageServer.Connection(
+            readLine: { [self] in
+                guard case .line(let line) = socket.receiveLine(upTo: LocalSocket.headLineBytes) else { return nil }
+                return line
+            }, readContent: { [self] in socket.receive(count: $0) }, write: { [self] in write($0) })
     }
 
     /// Sends the reason for closing the connection.

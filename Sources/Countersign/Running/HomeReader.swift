@@ -61,8 +61,13 @@ struct HomeReader: Sendable {
         return (snapshot, vaultError)
     }
 
-    /// Reads each part again. A fault in one part is logged and keeps that part, and only that part, unchanged.
-    func reread(_ snapshot: inout HomeSnapshot, need: InterceptionNeed) {
+    /// Reads each part again. A fault in one part is logged and keeps that part, and only that part, unchanged. Returns
+    /// the faults.
+    func reread(_ snapshot: inout HomeSnapshot, need: InterceptionNeed) -> [String] {
+        var faults: [String] = []
+        func attempt(_ consequence: Logger.Message, _ body: () throws -> Void) {
+            faults += self.attempt(consequence, body)
+        }
         snapshot.isPaused = home.isPaused
         attempt("keeping the previous list of sites") { snapshot.sites = try home.sites() }
         attempt("keeping the previous trust anchors") {
@@ -99,6 +104,7 @@ struct HomeReader: Sendable {
         for remark in snapshot.remarks where !before.contains(remark) {
             logger.warning("\(remark.message)", metadata: remark.hint.map { ["hint": "\($0)"] })
         }
+        return faults
     }
 
     private func remarks(on snapshot: HomeSnapshot) -> [Diagnostic] {
@@ -189,14 +195,19 @@ struct HomeReader: Sendable {
 
     // MARK: Logging
 
-    private func attempt(_ consequence: Logger.Message, _ body: () throws -> Void) {
+    /// Returns the faults, which it has logged.
+    @discardableResult
+    private func attempt(_ consequence: Logger.Message, _ body: () throws -> Void) -> [String] {
         do {
             try body()
+            return []
         } catch {
-            for diagnostic in Diagnostic.all(in: error) {
+            let diagnostics = Diagnostic.all(in: error)
+            for diagnostic in diagnostics {
                 logger.error("\(diagnostic.message)", metadata: diagnostic.hint.map { ["hint": "\($0)"] })
             }
             logger.warning(consequence)
+            return diagnostics.map(\.message)
         }
     }
 

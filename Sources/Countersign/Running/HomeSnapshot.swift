@@ -21,6 +21,8 @@ package struct HomeSnapshot: Sendable {
     var sites: SiteList
     /// While false, the policy contains no sites.
     var isAnswering = true
+    /// Whether all lines are as with `dry-run=yes`.
+    var isDryRun = false
     /// Whether answering is switched off for the whole home.
     var isPaused = false
     var anchors: AnchorFiles
@@ -122,7 +124,8 @@ package struct HomeSnapshot: Sendable {
 
     private var answeredSites: SiteList {
         if isPaused { return .empty(because: .paused) }
-        return isAnswering ? sites : .empty
+        guard isAnswering else { return .empty }
+        return isDryRun ? sites.dryRun : sites
     }
 
     /// The credentials with the tags by which all processes of the home identify them.

@@ -13,6 +13,8 @@ package struct LocalSocket: ~Copyable {
     /// The longest line that a server accepts, in bytes: the largest certificate chain in Base64, with room for the
     /// rest.
     static let lineBytes = 4 << 20
+    /// The longest line of a request in HTTP that a server accepts, in bytes.
+    static let headLineBytes = 16 << 10
     /// The longest line that a client accepts, in bytes: a list of all records of a vault.
     static let replyBytes = 32 << 20
 
@@ -26,6 +28,12 @@ package struct LocalSocket: ~Copyable {
     }
 
     deinit { close(descriptor) }
+
+    /// A call that sends fails when the peer has read nothing for that long.
+    func setSendTimeout(seconds: Int) {
+        var timeout = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    }
 
     /// Returns nil if no process is listening. Throws `refused` if the listening process accepts no connections.
     package static func connect(to path: String) throws(CountersignError) -> LocalSocket? {
@@ -99,6 +107,9 @@ package struct LocalSocket: ~Copyable {
         (line + [UInt8(ascii: "\n")]).withUnsafeBytes { send($0) }
     }
 
+    /// Returns whether all bytes were sent.
+    func send(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { send($0) } }
+
     /// Returns whether the whole secret was sent.
     func send(_ secret: Secret) -> Bool {
         secret.withBytes { send($0) }
@@ -145,6 +156,12 @@ package struct LocalSocket: ~Copyable {
             line += chunk[..<(end ?? count)]
             if end != nil { return .line(line) }
         }
+    }
+
+    /// Receives exactly `count` bytes. Nil if the peer sends fewer.
+    func receive(count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        return receive(count: count, into: &bytes) ? bytes : nil
     }
 
     /// Receives exactly `count` bytes, which are written to the secret's memory only. Nil if the peer sends fewer.

@@ -2,6 +2,7 @@
 
 package import CountersignAnswering
 package import CountersignCryptography
+package import CountersignEvents
 package import CountersignHome
 import CountersignNegotiate
 import CountersignReporting
@@ -21,6 +22,10 @@ package final class PolicyKeeper: Sendable {
     package let vaultErrorAtStart: VaultError?
     /// The breaker, which shares its records with the other processes of the home.
     package let breaker: BreakerBoard
+    /// Where the keeper, and the proxies that use it, report what they have done.
+    package let events: EventBoard
+    /// Asks the person about requests to lines with `approve=`; nil if there is nobody to ask.
+    package let approvals: ApprovalBoard?
     /// The shared sessions, which the proxies of the home use and change.
     package let sessions = SessionStore(isPublicSuffix: { Home.isPublicSuffix($0) })
     private let reader: HomeReader
@@ -78,15 +83,20 @@ package final class PolicyKeeper: Sendable {
     package var revocation: RevocationService { reader.revocation }
 
     /// Reads the home for the first time, and throws if any part of it is faulty. If the vault requires a passphrase
-    /// and `passphrase` throws, the first policy has a locked vault. `again` is called after a wrong passphrase. `now`
-    /// returns seconds since 1970.
+    /// and `passphrase` throws, the first policy has a locked vault. `again` is called after a wrong passphrase.
+    /// `isDryRun`: nothing is answered. `now` returns seconds since 1970.
     package init(
         home: Home, interception need: InterceptionNeed, environment: [String: String], logger: Logger,
-        now: @escaping @Sendable () -> Int64, again: PassphraseRetry? = nil, passphrase: () throws -> Secret
+        events: EventBoard = EventBoard(), approvals: ApprovalBoard? = nil, isDryRun: Bool = false,
+        now: @escaping @Sendable () -> Int64,
+        again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws {
         reader = HomeReader(home: home, environment: environment, logger: logger, now: now)
         interceptionNeed = Mutex(need)
+        self.events = events
+        self.approvals = approvals
         var (snapshot, vaultError) = try reader.read(need: need, again: again, passphrase: passphrase)
+        snapshot.isDryRun = isDryRun
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
         breaker = BreakerBoard(
@@ -101,7 +111,10 @@ package final class PolicyKeeper: Sendable {
     }
 
     private func replace(with new: Policy) {
+        let old = policy.current
         policy.replace(with: new)
+        let isClosed = if case .closed = new.enrolled { true } else { false }
+        if isClosed || old.sites.rules != new.sites.rules { approvals?.forgetAll() }
         KerberosTickets.shared.keepOnly(Set(new.principals.values.map(\.reference)))
     }
 
@@ -121,12 +134,16 @@ package final class PolicyKeeper: Sendable {
                 force || stamp != snapshot.stamp || hasVaultChanged || hasExpired || isRenewalDue(&snapshot)
             else { return }
             snapshot.stamp = stamp
-            reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
+            let wasPaused = snapshot.isPaused
+            let faults = reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
+            for fault in faults { events.tell(.notReloaded(reason: fault)) }
+            if snapshot.isPaused != wasPaused { events.tell(snapshot.isPaused ? .paused : .resumed) }
             adoptSessions(of: snapshot)
             // Compared with the policy and not with the snapshot, whose vault shows a change by this process at once.
             guard force || snapshot.policyInputs != snapshot.applied else { return }
             replace(with: snapshot.makePolicy())
             reader.logger.info("read \(home.path) again: \(snapshot.summary)")
+            if faults.isEmpty { events.tell(.reloaded(sites: snapshot.sites.rules.count)) }
         }
     }
 
@@ -169,6 +186,7 @@ package final class PolicyKeeper: Sendable {
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was locked")
+            events.tell(.locked)
             return (vault, changes)
         }
         // The vault is no longer in use; the last cookies are worth one attempt.
@@ -187,10 +205,11 @@ package final class PolicyKeeper: Sendable {
             snapshot.lockReason = nil
             snapshot.stamp = HomeStamp(home)
             _ = snapshot.vaultWatch.takeChange()
-            reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
+            _ = reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")
+            events.tell(.unlocked)
         }
     }
 
@@ -255,6 +274,9 @@ package final class PolicyKeeper: Sendable {
 
     /// Warnings about files and lines of the home that have no effect, as last read.
     package var remarks: [Diagnostic] { snapshot.withLock { $0.remarks } }
+
+    /// Whether nothing is answered.
+    package var isDryRun: Bool { snapshot.withLock { $0.isDryRun } }
 
     package var isLocked: Bool { snapshot.withLock { $0.lockReason != nil } }
 

@@ -5,7 +5,9 @@ package import CountersignAddresses
 import CountersignBroker
 package import CountersignCertificates
 import CountersignCryptography
+import CountersignEvents
 import CountersignHome
+import CountersignPage
 package import CountersignParents
 import Dispatch
 import Glibc
@@ -15,6 +17,7 @@ import NIOCore
 package import NIOPosix
 package import CountersignAnswering
 package import CountersignProxy
+import CountersignUpstream
 import CountersignVault
 import Synchronization
 
@@ -66,7 +69,7 @@ package final class ProxyRuntime: Sendable {
         delegateCredentials: ReplacementCredentials? = nil, observer: ChallengeObserver? = nil,
         renewals: RenewalKeeper? = nil, scopeRequests: ScopeRequests? = nil, scopeAsker: ScopeAsker? = nil,
         observed: (origins: [Origin], responses: ResponseObserver)? = nil, routes: (any RouteFinding)? = nil,
-        version: String? = nil, logger: Logger
+        version: String? = nil, watchers: Watchers = Watchers(), logger: Logger
     ) async throws {
         self.scopeRequests = scopeRequests
         keeper.home.removeAbandonedFiles()
@@ -101,16 +104,23 @@ package final class ProxyRuntime: Sendable {
             logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
         }
         self.brokerCookies = brokerCookies
+        if hasControlSocket, watchers.page != nil, let host = try? Origin(scheme: .http, authority: PageServer.ownHost)
+        {
+            configuration.ownSite = OwnSite(origin: host, socketPath: keeper.home.controlSocket.path)
+        }
         let policy = try ObservingPolicy(keeper.policy, observed?.origins, now: Int64(time(nil)))
         ownAuthority = policy.authority
         let services = ProxyServices(
-            configuration: configuration, policy: policy.policy, accessLog: accessLog, breaker: keeper.breaker,
+            configuration: configuration, policy: policy.policy, accessLog: accessLog, events: keeper.events,
+            meter: watchers.meter, recorder: watchers.recorder, inventory: watchers.inventory,
+            approvals: keeper.approvals, breaker: keeper.breaker,
             sessions: keeper.sessions,
             serverTrustDecider: serverTrustDelegate, delegateCredentials: delegateCredentials,
             identityRefresher: IdentityRefresher(
                 rejected: rejectedIdentities.identityRejected, accepted: rejectedIdentities.identityAccepted),
             tokenRenewer: signInRenewals.renewer, scopeAsker: scopeRequests?.asker ?? scopeAsker,
-            brokerCookies: brokerCookies.cookies, observer: observer, routes: routes,
+            brokerCookies: brokerCookies.cookies,
+            observer: .telling(keeper.events, under: keeper.policy, and: observer), routes: routes,
             responses: observed?.responses,
             untrusted: { sentence, hint in
                 logger.notice("\(sentence)", metadata: hint.map { ["hint": "\($0)"] })
@@ -145,7 +155,7 @@ package final class ProxyRuntime: Sendable {
             keeper: keeper, reporter: reporter, group: group, routes: routes, version: version, logger: logger)
         control =
             hasControlSocket
-            ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket) : nil
+            ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket, watchers) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         if !isTemporary { keeper.signInRenewals = signInRenewals }
@@ -195,6 +205,7 @@ package final class ProxyRuntime: Sendable {
         refreshTask.cancel()
         ownRenewals?.stop()
         signInRenewals.cancel()
+        keeper.events.finish()
         await control?.stop(isHandedOver: true)
         hasHandedOver.store(true, ordering: .relaxed)
         await listener.handOver()
@@ -211,6 +222,7 @@ package final class ProxyRuntime: Sendable {
         brokerCookies.stop()
         if ownsSignInRenewals { signInRenewals.cancel() }
         scopeRequests?.cancel()
+        if !isTemporary { keeper.events.finish() }
         if !hasHandedOver.load(ordering: .relaxed) { await control?.stop() }
         await delegateCredentials?.stop()
         await listener.stop()
@@ -270,7 +282,8 @@ package final class ProxyRuntime: Sendable {
     // MARK: Control socket
 
     private static func control(
-        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?, _ inherited: Int32?
+        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?, _ inherited: Int32?,
+        _ watchers: Watchers
     ) -> ControlSocket? {
         do {
             let service = ControlSocket.Service(
@@ -278,8 +291,9 @@ package final class ProxyRuntime: Sendable {
                     var reply = vault.answer(request, secret)
                     reply.addresses = addresses
                     reply.clientTokenFile = clientTokenFile
+                    reply.answer(request, watchers, addresses)
                     return reply
-                }, perform: { vault.perform($0, $1, $2) })
+                }, perform: { vault.perform($0, $1, $2) }, events: vault.keeper.events, page: watchers.page)
             return try ControlSocket(home: vault.keeper.home, inherited: inherited, service: service)
         } catch {
             vault.logger.warning("\(error.detail)", metadata: error.hint.map { ["hint": "\($0)"] })

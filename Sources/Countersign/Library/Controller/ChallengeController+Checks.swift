@@ -59,8 +59,10 @@ extension ChallengeController {
         _ origin: Origin, for request: SiteRequest?, in policy: Policy
     ) throws(ChallengeError) -> SiteRule {
         let verdict = policy.sites.verdict(for: origin, request: request)
-        if case .answer(let rule) = verdict { return rule }
-        let refusal = policy.siteCheck(verdict).refusal ?? "not answered"
+        if case .answer(let rule) = verdict, rule.approval == nil { return rule }
+        let refusal =
+            policy.siteCheck(verdict).refusal
+            ?? Refusal("the site's line has approve=, and only the proxy of `countersign serve` asks a person")
         throw ChallengeError(
             .siteNotAllowed, refusal.after("\(origin): "),
             of: UnansweredRequest(origin, policy.sites.rule(for: origin), nil as AuthenticationScheme?), under: policy)
