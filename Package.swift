@@ -8,6 +8,7 @@ let nio: [Target.Dependency] = [
 let embedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
 // A target name must be unique in a whole package graph, and an app may have a target named `Proxy` or `TLS`. Ours
@@ -64,6 +65,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // The log of `serve`.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        // The metrics of `serve`, under the interface that the backends of other programs have.
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         // Lets a program run the proxy as one of its services and shut it down together with them.
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -95,6 +98,14 @@ let package = Package(
         module("HTTP2", ["HTTP1", "CNGHTTP2"]),
         module("Loopback"),
         module("JSON", ["Cryptography"]),
+        // What the proxy has done, for those who watch.
+        module("Events", ["JSON", "Cryptography"]),
+        // A backend of swift-metrics that writes the text format of Prometheus.
+        module("Metrics", [], [coreMetrics]),
+        // The chained record of credentials' uses.
+        module("Audit", ["JSON", "Cryptography", "CLinux"]),
+        // The page in the browser, with HTTP for it and for the metrics.
+        module("Page", ["Events", "JSON", "Cryptography"]),
         module("Challenges", ["JSON", "Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -150,7 +161,8 @@ let package = Package(
             "Countersign",
             [
                 "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement", "OAuth", "Broker", "Answering", "TLS",
-                "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy",
+                "Negotiate", "Vault", "Enrollment", "Revocation", "Routing", "Parents", "SitePolicy", "Page", "Events",
+                "JSON",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl", "CLinux",
             ], [logging], settings: internalImports),
         // From here on, with SwiftNIO.
@@ -166,14 +178,14 @@ let package = Package(
             "Proxy",
             [
                 "Answering", "Parents", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy",
-                "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
+                "Certificates", "Cookies", "Challenges", "Events", "JSON", "Addresses", "Cryptography", "CLinux",
             ], nio),
         module(
             "CountersignNIO",
             [
                 "Countersign", "Reporting", "Home", "Proxy", "Routing", "Parents", "Upstream", "ChannelTLS",
                 "Answering", "TLS", "SignIn", "DeviceManagement", "Broker", "Vault", "SitePolicy", "Certificates",
-                "Challenges", "Addresses", "Cryptography",
+                "Challenges", "Page", "Events", "Addresses", "Cryptography",
             ], nio + [logging], settings: internalImports),
         module("CountersignServiceLifecycle", ["CountersignNIO"], [lifecycle], settings: internalImports),
         module(
@@ -201,10 +213,11 @@ let package = Package(
                     "CountersignNIO", "Countersign", "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement",
                     "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "Vault", "Enrollment",
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
-                    "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1",
+                    "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1", "Audit", "Metrics", "Page", "Events",
                 ], nio + [argumentParser, logging]),
-            // The text of the systemd unit, for `countersign service install`; a link to Scripts/countersign.service.
-            resources: [.embedInCode("Service/countersign.service")],
+            // The text of the systemd unit, for `countersign service install` (a link to Scripts/countersign.service),
+            // and the page of `countersign ui`.
+            resources: [.embedInCode("Service/countersign.service"), .embedInCode("Page/page.html")],
             linkerSettings: [
                 // Resolves every function before any secret is read. The dynamic linker otherwise resolves a function
                 // in its first call, and stores the vector registers on the stack meanwhile: with the secret that the
@@ -229,6 +242,10 @@ let package = Package(
         tests("AddressesTests", ["Addresses", "SitePolicy"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
         tests("HTTP2Tests", ["HTTP2", "HTTP1", "CNGHTTP2"]),
+        tests("EventsTests", ["Events", "JSON"]),
+        tests("PageTests", ["Page", "Events", "JSON", "Cryptography"]),
+        tests("MetricsTests", ["Metrics"], [coreMetrics]),
+        tests("AuditTests", ["Audit", "JSON", "Cryptography"]),
         tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Addresses", "Cryptography"]),

@@ -7,6 +7,7 @@ import CountersignAddresses
 import CountersignHome
 import CountersignNIO
 import CountersignCLinux
+import CountersignEvents
 import CountersignProxy
 import CountersignReporting
 import CountersignRouting
@@ -22,7 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Prints `countersign: listening on ADDRESS` for each address when it accepts connections, and notifies \
             systemd (Type=notify). Changes to the home take effect within a second or two; SIGHUP reloads everything and \
-            opens the access log again, as logrotate needs it. On SIGUSR2, a new process takes the sockets over without \
+            opens the access log and the audit again, as logrotate needs it. On SIGUSR2, a new process takes the sockets over without \
             refusing a connection, and this one ends when its clients have been served. On SIGTERM and SIGINT, requests in progress get 10 seconds to finish; a second signal stops immediately.
 
             Only processes of your own user may use the proxy, and those of --allow-user. Others get a 403. If the vault needs a passphrase and there is no \
@@ -89,6 +90,15 @@ struct ServeCommand: AsyncParsableCommand {
             """)
     var askScopes = false
 
+    @Flag(
+        help: """
+            Answer nothing: decide about each challenge, and report in the log, in `watch` and in Proxy-Status what \
+            would have been answered.
+            """)
+    var dryRun = false
+
+    @OptionGroup var auditOptions: AuditOptions
+    @OptionGroup var logging: LoggingOptions
     @OptionGroup var allowedUsers: AllowedUserOption
     @OptionGroup var spool: SpoolOption
     @OptionGroup var localNames: LocalNamesOption
@@ -125,7 +135,11 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--listen and the sockets of the service manager exclude each other")
         }
         let home = try homeOption.locatedOrNew()
-        let logger = ConsoleLogHandler.logger()
+        let console = logging.logger
+        let watchers = ServeWatchers(audit: auditOptions.recorder(home) { console.error("\($0)") }) {
+            console.notice("\($0)")
+        }
+        let logger = logging.logger(telling: watchers.events)
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = try inherited?.addresses ?? addresses().map(\.address)
         configuration.originTimeoutSeconds = originTimeout
@@ -141,7 +155,8 @@ struct ServeCommand: AsyncParsableCommand {
         Startup.reportHardening()
         let keeper = try PolicyKeeper(
             home: home, interception: .whenNeeded, environment: ProcessInfo.processInfo.environment, logger: logger,
-            now: { Int64(time(nil)) }, again: inherited?.replacesProcess == true ? nil : access.again,
+            events: watchers.events, approvals: watchers.approvals.board, isDryRun: dryRun, now: { Int64(time(nil)) },
+            again: inherited?.replacesProcess == true ? nil : access.again,
             passphrase: { () throws in
                 guard inherited?.replacesProcess != true else {
                     throw VaultError(.passphraseNeeded, "the vault is locked, as it was in the former process")
@@ -150,6 +165,12 @@ struct ServeCommand: AsyncParsableCommand {
             })
         ParentOptions.answerParents(with: keeper, logger: logger)
         Self.warn(about: keeper)
+        if dryRun { Console.warning("nothing is answered, because of --dry-run") }
+        // The process that this one replaces may still have it.
+        if inherited?.replacesProcess != true { try watchers.audit?.open(with: keeper.vault) }
+        if watchers.audit != nil, keeper.vault == nil {
+            Console.log("info", "the audit begins when the vault is there and open, with the first credential")
+        }
         let watch = EndingWarnings.start(keeper)
         Self.raiseFileLimit()
         Self.keepMemoryOfBodies()
@@ -165,7 +186,7 @@ struct ServeCommand: AsyncParsableCommand {
             isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
-            version: CountersignCommand.shortVersion, logger: logger)
+            version: CountersignCommand.shortVersion, watchers: watchers.watchers(of: keeper), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()
@@ -175,11 +196,14 @@ struct ServeCommand: AsyncParsableCommand {
             ServiceManager.notify("READY=1")
         }
         let upkeep = Task { await routes?.run() }
+        let auditing = watchers.audit?.keepOpening(with: keeper, logger)
         defer {
             upkeep.cancel()
+            auditing?.cancel()
+            watchers.audit?.close()
             watch.cancel()
         }
-        await Self.waitForStop(runtime, log, keeper, routes)
+        await Self.waitForStop(runtime, log, watchers.audit, keeper, routes)
     }
 
     /// Reports what is not answered, and why.
@@ -217,7 +241,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// Handles signals; returns after the proxy has stopped.
     private static func waitForStop(
-        _ runtime: ProxyRuntime, _ log: AccessLog?, _ keeper: PolicyKeeper, _ routes: RouteFinder?
+        _ runtime: ProxyRuntime, _ log: AccessLog?, _ audit: AuditRecorder?, _ keeper: PolicyKeeper,
+        _ routes: RouteFinder?
     ) async {
         let (events, event) = AsyncStream.makeStream(of: Event.self)
         let signals = Task {
@@ -235,6 +260,7 @@ struct ServeCommand: AsyncParsableCommand {
             case .signal(let arrival) where arrival.number == SIGHUP:
                 runtime.reload()
                 reopen(log)
+                reopen(audit)
                 Task { for fault in await routes?.load() ?? [] { Console.log("warning", fault) } }
             case .signal(let arrival) where arrival.number == SIGUSR2:
                 if !isStopping, !hasSuccessor { requestRestart(keeper) }
@@ -268,6 +294,10 @@ struct ServeCommand: AsyncParsableCommand {
                 ServiceManager.notify("MAINPID=\(process)\nREADY=1")
                 Console.log("info", "process \(process) has taken over")
                 Task {
+                    try? await Task.sleep(for: auditPatience)
+                    audit?.close()
+                }
+                Task {
                     await runtime.handOver()
                     await runtime.stop()
                     event.yield(.stopped)
@@ -276,6 +306,10 @@ struct ServeCommand: AsyncParsableCommand {
             }
         }
     }
+
+    /// How long requests in progress may take until their uses of credentials are no longer recorded here: the process
+    /// that replaces this one waits for the audit.
+    private static let auditPatience = Duration.seconds(10)
 
     private static func requestRestart(_ keeper: PolicyKeeper) {
         do throws(CountersignError) {
@@ -296,6 +330,14 @@ struct ServeCommand: AsyncParsableCommand {
             try log?.reopen()
         } catch {
             Console.warning("\(error.detail); it stays in the old file")
+        }
+    }
+
+    private static func reopen(_ audit: AuditRecorder?) {
+        do {
+            try audit?.reopen()
+        } catch {
+            Console.warning("\(error.detail); it stays in the old file", hint: error.hint)
         }
     }
 

@@ -166,13 +166,16 @@ private struct ListedSite: Encodable {
     let caseOfPaths: String?
     let deny: Bool?
     let clients: String?
+    let dryRun: Bool?
+    let approve: String?
 
     private enum CodingKeys: String, CodingKey {
         case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
-            intercept, http2, revocation, methods, paths, deny
+            intercept, http2, revocation, methods, paths, deny, approve
         case crossSite = "cross-site"
         case caseOfPaths = "case"
         case clients = "for"
+        case dryRun = "dry-run"
     }
 
     init(_ rule: SiteRule) {
@@ -196,12 +199,14 @@ private struct ListedSite: Encodable {
         caseOfPaths = rule.limits?.ignoresCase == true ? "ignore" : nil
         deny = rule.limits?.refusesOthers ?? (rule.clients == nil ? nil : rule.refusesOtherClients)
         clients = rule.clients?.description
+        dryRun = rule.isDryRun ? true : nil
+        approve = rule.approval?.rawValue
     }
 }
 
 extension SiteRule {
     /// The options that differ from their defaults, in the syntax of the list.
-    fileprivate var options: String {
+    var options: String {
         var words: [String] = []
         if answer != AuthenticationScheme.usual || usesBroker { words.append("answer=\(answerText)") }
         if credential != "enrollment" { words.append("credential=\(credential)") }
@@ -221,6 +226,8 @@ extension SiteRule {
             words.append("for=\(clients)")
             if refusesOtherClients, limits == nil { words.append("deny=yes") }
         }
+        if isDryRun { words.append("dry-run=yes") }
+        if let approval { words.append("approve=\(approval.rawValue)") }
         return words.joined(separator: " ")
     }
 }

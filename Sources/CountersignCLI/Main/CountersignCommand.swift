@@ -39,7 +39,9 @@ struct CountersignCommand: ParsableCommand {
             TokenCommand.self,
             ComplianceCommand.self, WipeCommand.self, SessionCommand.self, ProfileCommand.self, SitesCommand.self,
             CredentialCommand.self, CertificateCommand.self, TrustCommand.self, CACommand.self, VaultCommand.self,
-            MigrateCommand.self, LogCommand.self, ServiceCommand.self, SetupCommand.self,
+            MigrateCommand.self, LogCommand.self, WatchCommand.self, UICommand.self, ApproveCommand.self,
+            AuditCommand.self,
+            ServiceCommand.self, SetupCommand.self,
             PACWorkerCommand.self,
         ])
 }

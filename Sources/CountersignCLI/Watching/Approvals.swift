@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Countersign
+import CountersignAnswering
+import CountersignEvents
+import Glibc
+
+/// The questions of `serve` to the person, and the answers from the page and from `countersign approve`.
+struct Approvals: Sendable {
+    let board: ApprovalBoard
+    private let events: EventBoard
+
+    /// `log` gets a sentence about each new question.
+    init(_ events: EventBoard, log: @escaping @Sendable (String) -> Void) {
+        self.events = events
+        board = ApprovalBoard(
+            now: {
+                var time = timespec()
+                clock_gettime(CLOCK_BOOTTIME, &time)
+                return (Int64(time.tv_sec), Int64(Glibc.time(nil)))
+            },
+            asked: { question in
+                events.tell(.question(QuestionEvent(question)))
+                log(
+                    "\(question.client) waits to send \(question.method) to \(question.site) with "
+                        + "\"\(question.credential)\", as question \(question.id): `countersign approve` lists and permits it"
+                )
+            },
+            ended: { question, answer in
+                events.tell(
+                    .approval(
+                        id: question.id, site: question.site, client: question.client,
+                        answer: answer?.rawValue ?? "none"))
+            })
+    }
+
+    /// Those that wait.
+    var waiting: [QuestionEvent] { board.questions.map { QuestionEvent($0) } }
+
+    /// Returns false if the question does not wait any more, or the answer is none.
+    func answer(_ id: UInt64, _ word: String) -> Bool {
+        ApprovalBoard.Answer(rawValue: word).flatMap { board.answer(id, $0) } != nil
+    }
+}
+
+extension QuestionEvent {
+    fileprivate init(_ question: ApprovalBoard.Question) {
+        self.init(
+            id: question.id, site: question.site, rule: question.rule, method: question.method,
+            credential: question.credential, client: question.client, uid: question.uid, since: question.since,
+            waiting: question.waiting,
+            secondsLeft: question.secondsLeft)
+    }
+}
