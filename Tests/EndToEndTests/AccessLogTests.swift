@@ -45,21 +45,6 @@ import Testing
 
     // MARK: A full disk
 
-    /// A file system of 64 KiB, in the mount namespace of a process. Needs no privileges.
-    private final class SmallDisk: Sendable {
-        let path: String
-        private let keeper: ChildProcess
-
-        init(_ folder: TemporaryFolder) throws {
-            let script = "mount -t tmpfs -o size=64k small /mnt && echo ready && exec sleep 600"
-            keeper = try ChildProcess(
-                Tool.path("unshare"), ["--map-root-user", "--mount", "sh", "-c", script],
-                capture: folder.file("disk"))
-            _ = try keeper.line(after: "ready")
-            path = "/proc/\(keeper.pid)/root/mnt"
-        }
-    }
-
     /// Sends plain requests to an unlisted site, one by one. Returns the number of each status.
     private func sendRequests(_ count: Int, through proxy: RunningProxy) throws -> [Int: Int] {
         let port = try Origins.shared.nginx.httpPort
