@@ -51,6 +51,7 @@ let package = Package(
         module("Loopback"),
         module("Cookies", ["Cryptography"]),
         module("JSON", ["Cryptography"]),
+        module("Events", ["JSON", "Cryptography"]),
         module("Challenges", ["JSON", "Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -77,7 +78,8 @@ let package = Package(
             "Proxy",
             [
                 "Answering", "Parents", "Negotiate", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Events", "JSON", "Addresses", "Cryptography",
+                "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),
@@ -86,9 +88,8 @@ let package = Package(
             dependencies: ["CMeter"]
                 + dependencies(
                     [
-                        "HTTP1", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Addresses",
-                        "Cryptography",
-                        "ChannelTLS",
+                        "HTTP1", "Events", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Addresses",
+                        "Cryptography", "ChannelTLS",
                         "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),
     ]

@@ -3,6 +3,7 @@
 import CountersignAddresses
 import CountersignCertificates
 import CountersignCryptography
+import CountersignEvents
 import NIOCore
 import NIOEmbedded
 import CountersignSitePolicy
@@ -28,7 +29,9 @@ struct DataPath {
     private let route: Route
 
     /// `sites` is the text of an allowed-sites list. With `originTLS` the origin is https, without it http.
-    init(sites: String, originTLS: TLSClientContext? = nil) throws {
+    init(
+        sites: String, originTLS: TLSClientContext? = nil, events: EventBoard? = nil, inventory: SiteInventory? = nil
+    ) throws {
         let verifier = ChainVerifier(anchors: try TrustAnchors(system: false))
         let policy = Policy(
             sites: try SiteList(files: [("work.sites", sites)]),
@@ -39,7 +42,7 @@ struct DataPath {
             generation: 1)
         let shared = ProxyServices(
             configuration: ProxyConfiguration(), policy: CurrentPolicy(policy), accessLog: nil,
-            pseudonym: "countersign", wallClock: { Self.now })
+            events: events, inventory: inventory, pseudonym: "countersign", wallClock: { Self.now })
         let loop = EmbeddedEventLoop()
         services = LoopServices(shared: shared, loop: loop)
         let process = ClientProcess(uid: 1000)

@@ -2,6 +2,7 @@
 
 import CountersignCertificates
 import CountersignCryptography
+import CountersignEvents
 import NIOCore
 import NIOEmbedded
 import CountersignTLS
@@ -11,7 +12,8 @@ import CountersignTLS
 enum DataPathBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "path-embedded", make: embedded), BenchmarkGroup(prefix: "path-plain", make: plain),
-        BenchmarkGroup(prefix: "path-basic", make: basic), BenchmarkGroup(prefix: "path-digest", make: digest),
+        BenchmarkGroup(prefix: "path-basic", make: basic), BenchmarkGroup(prefix: "path-watched", make: watched),
+        BenchmarkGroup(prefix: "path-digest", make: digest),
         BenchmarkGroup(prefix: "path-intercepted", make: intercepted),
         BenchmarkGroup(prefix: "path-bearer", make: bearer),
     ]
@@ -39,12 +41,28 @@ enum DataPathBenchmarks {
     /// once.
     private static func basic() throws -> [Benchmark] { try answered("basic", HeadSamples.challenge) }
 
+    /// The same with three readers of events, who take each at once, and the inventory of sites.
+    private static func watched() throws -> [Benchmark] {
+        let events = EventBoard()
+        let readers = (0..<3).map { _ in events.reader() }
+        return try answered("basic", HeadSamples.challenge, events, named: "path-watched") {
+            for reader in readers where reader.next(timeout: .never)?.count != 1 {
+                throw SetUpFailure("a reader has not received the event")
+            }
+        }
+    }
+
     /// The same for Digest, whose field is computed for each request.
     private static func digest() throws -> [Benchmark] { try answered("digest", HeadSamples.digestChallenge) }
 
-    private static func answered(_ scheme: String, _ head: [UInt8]) throws -> [Benchmark] {
+    private static func answered(
+        _ scheme: String, _ head: [UInt8], _ events: EventBoard? = nil, named name: String? = nil,
+        afterEach: @escaping () throws -> Void = {}
+    ) throws -> [Benchmark] {
         let challenge = head + [UInt8](repeating: UInt8(ascii: "x"), count: 1293)
-        let path = try DataPath(sites: "http://\(DataPath.host) answer=\(scheme) plaintext=yes\n")
+        let path = try DataPath(
+            sites: "http://\(DataPath.host) answer=\(scheme) plaintext=yes\n", events: events,
+            inventory: events.map { _ in SiteInventory() })
         path.makeOriginIdle()
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
         // Output with a secret is overwritten once it is written, so only its length can be checked.
@@ -55,13 +73,15 @@ enum DataPathBenchmarks {
         guard unasked > 0, answer > unasked, try path.client.drain() > 1024 else {
             throw SetUpFailure("the \(scheme) challenge is not answered")
         }
+        try afterEach()
         path.client.receive(ByteBuffer(bytes: HeadSamples.curl))
         let learned = try path.origin.drain()
         path.origin.receive(ByteBuffer(bytes: response))
         guard learned == answer, try path.client.drain() > 1024 else {
             throw SetUpFailure("the accepted credential is not sent")
         }
-        return [try benchmark("path-\(scheme)", path.client, path.origin)]
+        try afterEach()
+        return [try benchmark(name ?? "path-\(scheme)", path.client, path.origin, afterEach)]
     }
 
     /// A request through TLS on both sides. The figures include the time of the client and the origin, but not their
@@ -85,7 +105,8 @@ enum DataPathBenchmarks {
 
     /// `client` and `origin` are the proxy's ends of the connections; bytes received at one are sent at the other.
     private static func benchmark(
-        _ name: String, _ client: EmbeddedChannel, _ origin: EmbeddedChannel
+        _ name: String, _ client: EmbeddedChannel, _ origin: EmbeddedChannel,
+        _ afterEach: @escaping () throws -> Void = {}
     ) throws -> Benchmark {
         let (request, response) = (ByteBuffer(bytes: HeadSamples.curl), ByteBuffer(bytes: response))
         let operation = {
@@ -93,6 +114,7 @@ enum DataPathBenchmarks {
             guard try origin.drain() > 0 else { throw SetUpFailure("\(name): the origin receives nothing") }
             origin.receive(response)
             guard try client.drain() > 1024 else { throw SetUpFailure("\(name): the client receives nothing") }
+            try afterEach()
         }
         for _ in 0..<warmUps { try operation() }
         return Benchmark(name, .exactly, operation)
