@@ -101,7 +101,7 @@ let package = Package(
         // What the proxy has done, for those who watch.
         module("Events", ["JSON", "Cryptography"]),
         // A backend of swift-metrics that writes the text format of Prometheus.
-        module("Metrics", [], [coreMetrics]),
+        module("Prometheus", [], [coreMetrics]),
         // The chained record of credentials' uses.
         module("Audit", ["JSON", "Cryptography", "CLinux"]),
         // The page in the browser, with HTTP for it and for the metrics.
@@ -213,7 +213,7 @@ let package = Package(
                     "CountersignNIO", "Countersign", "Reporting", "ClientSetup", "Home", "SignIn", "DeviceManagement",
                     "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "Vault", "Enrollment",
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
-                    "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1", "Audit", "Metrics", "Page", "Events",
+                    "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1", "Audit", "Prometheus", "Page", "Events",
                 ], nio + [argumentParser, logging]),
             // The text of the systemd unit, for `countersign service install` (a link to Scripts/countersign.service),
             // and the page of `countersign ui`.
@@ -244,7 +244,7 @@ let package = Package(
         tests("HTTP2Tests", ["HTTP2", "HTTP1", "CNGHTTP2"]),
         tests("EventsTests", ["Events", "JSON"]),
         tests("PageTests", ["Page", "Events", "JSON", "Cryptography"]),
-        tests("MetricsTests", ["Metrics"], [coreMetrics]),
+        tests("PrometheusTests", ["Prometheus"], [coreMetrics]),
         tests("AuditTests", ["Audit", "JSON", "Cryptography"]),
         tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignEvents
-import CountersignMetrics
+import CountersignPrometheus
 
 /// Counts what the proxy does.
 struct ProxyMeter: RequestMeter {

@@ -7,7 +7,7 @@ import CountersignCryptography
 import CountersignEvents
 import CountersignHome
 import CountersignJSON
-import CountersignMetrics
+import CountersignPrometheus
 import CountersignNIO
 import CountersignPage
 import CountersignSitePolicy

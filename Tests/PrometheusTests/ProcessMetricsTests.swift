@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignMetrics
+@testable import CountersignPrometheus
 
 @Suite struct ProcessMetricsTests {
     private static let stat =

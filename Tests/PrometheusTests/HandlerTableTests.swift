@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import CountersignMetrics
+@testable import CountersignPrometheus
 
 @Suite struct HandlerTableTests {
     private struct Key: HandlerKey {

@@ -5,7 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@testable import CountersignMetrics
+@testable import CountersignPrometheus
 
 @Suite struct PrometheusRegistryTests {
     private let registry = PrometheusRegistry()

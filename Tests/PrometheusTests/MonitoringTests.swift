@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import CountersignMetrics
+@testable import CountersignPrometheus
 
 /// The files in `Documentation/Monitoring`, and the page about them.
 @Suite struct MonitoringTests {

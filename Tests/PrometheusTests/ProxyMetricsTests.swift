@@ -3,7 +3,7 @@
 import CoreMetrics
 import Testing
 
-@testable import CountersignMetrics
+@testable import CountersignPrometheus
 
 @Suite struct ProxyMetricsTests {
     private let registry = PrometheusRegistry()
