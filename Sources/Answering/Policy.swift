@@ -6,7 +6,6 @@ import CountersignChallenges
 import CountersignCookies
 import CountersignCryptography
 import CountersignSitePolicy
-import Synchronization
 import CountersignTLS
 
 /// The access token of a sign-in that is for one site alone.
@@ -392,24 +391,5 @@ extension CredentialDecision {
                 reason: .dryRun(credential.reference == .ticket ? "the Kerberos ticket" : "nothing"))
         }
         return .performDefaultHandling(reason: .dryRun("credential \"\(name)\""))
-    }
-}
-
-/// The policy in force. Threads that read it during a reload see either the old or the new policy as a whole.
-package final class CurrentPolicy: Sendable {
-    private let box: Mutex<Policy>
-    private let replacements = Atomic<Int>(0)
-
-    package init(_ policy: Policy) { box = Mutex(policy) }
-
-    package var current: Policy { box.withLock { $0 } }
-
-    /// Changes with each replacement. Every request reads it, on every event loop, without taking a lock. A reader that
-    /// caches ``current`` must also store the version that it read before.
-    package var version: Int { replacements.load(ordering: .acquiring) }
-
-    package func replace(with policy: Policy) {
-        box.withLock { $0 = policy }
-        replacements.add(1, ordering: .releasing)
     }
 }

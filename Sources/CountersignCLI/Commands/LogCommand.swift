@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignAddresses
 import CountersignCryptography
 import CountersignHome
 import Glibc
@@ -25,14 +24,7 @@ struct LogCommand: ParsableCommand {
               countersign serve --access-log - | countersign log
             """)
 
-    @Option(
-        help: ArgumentHelp(
-            "Only requests to this host, or to this HOST:PORT; *.corp.example for the hosts below it.",
-            valueName: "site"))
-    var site: String?
-
-    @Flag(help: "Only requests that the proxy refused, or whose challenge it left to the client.")
-    var refused = false
+    @OptionGroup var chosen: LogFilterOptions
 
     @Flag(name: [.long, .customShort("f")], help: "Wait for more lines.")
     var follow = false
@@ -44,20 +36,8 @@ struct LogCommand: ParsableCommand {
     var file = "-"
 
     func validate() throws {
-        _ = try filter()
         guard !follow || file != "-" else {
             throw ValidationError("--follow needs a file; standard input is read to its end without it")
-        }
-    }
-
-    private func filter() throws -> LogFilter {
-        do throws(HostNameError) {
-            return LogFilter(
-                site: try site.map { text throws(HostNameError) in
-                    try LogFilter.Site(parsing: text)
-                }, isRefusedOnly: refused)
-        } catch {
-            throw ValidationError("--site: \(error.detail)")
         }
     }
 
@@ -67,7 +47,7 @@ struct LogCommand: ParsableCommand {
                 .environment, "standard input is a terminal, which has no access log",
                 hint: "name the file of `countersign serve --access-log FILE`: `countersign log FILE`")
         }
-        var printer = LogPrinter(filter: try filter(), isJSON: json, name: file == "-" ? "standard input" : file)
+        var printer = LogPrinter(filter: try chosen.filter(), isJSON: json, name: file == "-" ? "standard input" : file)
         let source = file == "-" ? LogSource() : try LogSource(path: file)
         var lines = LogLines()
         while LogPrinter.hasReader {

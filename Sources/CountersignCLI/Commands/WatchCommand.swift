@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Countersign
-import CountersignAddresses
 import CountersignHome
 import CountersignJSON
 import Glibc
@@ -25,33 +24,14 @@ struct WatchCommand: ParsableCommand {
 
     @OptionGroup var homeOption: HomeOption
 
-    @Option(
-        help: ArgumentHelp(
-            "Only this host, or this HOST:PORT; *.corp.example for the hosts below it.", valueName: "site"))
-    var site: String?
-
-    @Flag(help: "Only requests that the proxy refused, or whose challenge it left to the client.")
-    var refused = false
+    @OptionGroup var chosen: LogFilterOptions
 
     @Flag(help: "Print the events in JSON, one per line.")
     var json = false
 
-    func validate() throws { _ = try filter() }
-
-    private func filter() throws -> LogFilter {
-        do throws(HostNameError) {
-            return LogFilter(
-                site: try site.map { text throws(HostNameError) in
-                    try LogFilter.Site(parsing: text)
-                }, isRefusedOnly: refused)
-        } catch {
-            throw ValidationError("--site: \(error.detail)")
-        }
-    }
-
     func run() throws {
         let home = try homeOption.located()
-        let filter = try filter()
+        let filter = try chosen.filter()
         try ControlSocket.readEvents(
             of: home, isWanted: { LogPrinter.hasReader && !Console.hasLostOutput },
             replaced: { Console.log("info", "another process has taken the server's place") }
