@@ -151,7 +151,7 @@ let package = Package(
         module(
             "Reporting",
             [
-                "Answering", "Negotiate", "Parents", "SitePolicy", "Certificates", "Challenges", "Addresses",
+                "Answering", "Negotiate", "Parents", "SitePolicy", "Certificates", "Challenges", "HTTP1", "Addresses",
                 "Cryptography",
             ], settings: internalImports),
         // What clients need to trust the home's root: trust stores, and their variables and files.

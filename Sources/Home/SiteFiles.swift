@@ -10,9 +10,22 @@ package struct SiteFiles: Sendable {
         self.home = home
     }
 
-    /// Appends `line` to `AllowedSites/FILE.sites`, and returns the parsed rule. Throws ``SiteListError`` with all
-    /// faults of the resulting list.
-    package func add(_ line: String, to file: String) throws -> SiteRule {
+    /// A line that was added.
+    package enum Added {
+        case site(SiteRule)
+        case credential(CredentialClients, in: SiteList)
+
+        package var location: String {
+            switch self {
+            case .site(let rule): rule.location
+            case .credential(let line, _): line.location
+            }
+        }
+    }
+
+    /// Appends `line` to `AllowedSites/FILE.sites`, and returns it as it was read. Throws ``SiteListError`` with all
+    /// faults of the resulting list. `isSite`: a line about a credential is not added.
+    package func add(_ line: String, to file: String, isSite: Bool = false) throws -> Added {
         let name = file.hasSuffix(".sites") ? String(file.dropLast(".sites".count)) : file
         guard SiteRule.isStoredName(name), !name.hasPrefix(".") else {
             throw CountersignError(
@@ -36,28 +49,35 @@ package struct SiteFiles: Sendable {
                 guard !error.problems.contains(where: isOld), let first = error.problems.first else { throw error }
                 throw CountersignError(.configuration, first.message, hint: first.hint)
             }
-            guard let rule = list.rules.last(where: { $0.file == target.name }), rule.text == line else {
+            let number = SiteListText.lineCount(of: text)
+            let rule = list.rules.last { $0.file == target.name && $0.line == number && $0.text == line }
+            let credential = list.credentialClients.last {
+                $0.file == target.name && $0.line == number && $0.text == line
+            }
+            guard let added = rule.map(Added.site) ?? (isSite ? nil : credential.map { .credential($0, in: list) })
+            else {
                 throw CountersignError(
                     .configuration, "\(line.debugDescription) does not list a site",
                     hint: "begin the line with the site: https://git.corp.example answer=basic")
             }
             try target.replace(with: Array(text.utf8))
-            return rule
+            return added
         }
     }
 
-    /// Removes the pattern from all files, and returns the changed ones. Throws `unknownName` if no file contains it.
-    package func remove(_ pattern: SitePattern) throws -> [String] {
+    /// Removes the lines about `subject` from all files, and returns the changed ones. Throws `unknownName` if no file
+    /// has one.
+    package func remove(_ subject: SiteListText.Subject) throws -> [String] {
         try home.withLock(on: Home.sitesFolder) {
             var changed: [String] = []
             for file in try home.siteFiles() {
-                guard let text = SiteListText.remove(pattern, from: file.text) else { continue }
+                guard let text = SiteListText.remove(subject, from: file.text) else { continue }
                 try home.file(file.name).replace(with: Array(text.utf8))
                 changed.append(file.name)
             }
             guard !changed.isEmpty else {
                 throw CountersignError(
-                    .unknownName, "\"\(pattern)\" is not on the list",
+                    .unknownName, "\"\(subject)\" is not on the list",
                     hint: "`countersign sites list` prints the patterns as you must write them here")
             }
             return changed

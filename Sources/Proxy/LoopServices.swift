@@ -10,12 +10,18 @@ import CountersignUpstream
 
 /// An object with time limits. It is called once per second, and when the proxy stops.
 protocol TimeWatched: AnyObject {
+    /// The client connection that this object belongs to, if it counts as one in a list of the clients.
+    var clientSession: ClientSession? { get }
     /// `now` is ``LoopServices/now``.
     func secondPassed(now: UInt64)
     /// The proxy is stopping: finish the exchanges in progress, then close.
     func drain()
     /// The time for finishing is over: close now.
     func abort()
+}
+
+extension TimeWatched {
+    var clientSession: ClientSession? { nil }
 }
 
 /// The services that the connections of one event loop share. Only that loop may use them.
@@ -137,6 +143,13 @@ final class LoopServices {
 
     func unwatch(_ watchedObject: any TimeWatched) {
         watched[ObjectIdentifier(watchedObject)] = nil
+    }
+
+    /// The clients that are connected, in no order.
+    var clients: [ConnectedClient] {
+        var seen: Set<ObjectIdentifier> = []
+        return watched.values.compactMap(\.clientSession)
+            .filter { seen.insert(ObjectIdentifier($0)).inserted }.map { ConnectedClient($0) }
     }
 
     /// All connections are closed.

@@ -5,6 +5,7 @@ package import CountersignAnswering
 import CountersignCertificates
 package import CountersignChallenges
 import CountersignCryptography
+import CountersignHTTP1
 import CountersignNegotiate
 package import CountersignSitePolicy
 
@@ -32,6 +33,8 @@ package struct Explanation: Equatable, Sendable {
     package let site: ThreeChecks.Check
     /// The line that lists the site, if there is one.
     package let rule: SiteRule?
+    /// Whether the request's method is.
+    private let isSafe: Bool
     /// All schemes that this build supports, in the order in which they are tried: strongest first. Omits schemes that
     /// must be named, unless the line names them. Empty if the site check fails.
     package let schemes: [Scheme]
@@ -51,16 +54,18 @@ package struct Explanation: Equatable, Sendable {
     /// The subjects of the certificates in `Certs/anchors`. With one of them, a parent may intercept the site's TLS.
     package var anchors: [String] = []
 
-    /// `request` decides among the lines of a site. `now` is in seconds since 1970. `records` are those of the breaker.
+    /// `request` and `client` decide among the lines of a site. `now` is in seconds since 1970. `records` are those of the breaker.
     /// `ticket` checks the user's own ticket, which is done only if the site's line permits its use. `broker` is that
     /// of ``BrokerReach``; without it, the broker is not asked.
     package init(
-        of origin: Origin, _ request: SiteRequest, policy: Policy, records: BreakerStorage.Records = [:], now: Int64,
+        of origin: Origin, _ request: SiteRequest, for client: SiteList.Client = .unknown, policy: Policy,
+        records: BreakerStorage.Records = [:], now: Int64,
         ticket: (_ now: Int64) -> ThreeChecks.Check = Self.userTicket,
         broker: ((BrokerCookies.Account) -> ThreeChecks.Check)? = nil
     ) {
-        let verdict = policy.sites.verdict(for: origin, request: request)
+        let verdict = policy.sites.verdict(for: origin, request: request, client: client)
         self.origin = origin
+        isSafe = Method(rawValue: request.method)?.isSafe ?? false
         site = policy.siteCheck(verdict)
         trustExceptions = policy.trustExceptions(for: origin, now: now)
         let breaker = Breaker(accounts: records)
@@ -87,7 +92,8 @@ package struct Explanation: Equatable, Sendable {
             remedies = Self.remedies(schemes, at: origin, rule, policy)
         case .tunnel(let reason), .refuse(let reason):
             // A site whose lines are for other requests is intercepted nevertheless.
-            let isTunnelled = if case .tunnel = policy.sites.verdict(for: origin) { true } else { false }
+            let isTunnelled =
+                if case .tunnel = policy.sites.verdict(for: origin, client: client) { true } else { false }
             let isRefused = if case .refuse = verdict { true } else { false }
             handling = isRefused ? .refuse : isTunnelled && origin.scheme == .https ? .tunnel : .forward
             rule = policy.sites.rule(for: origin)
@@ -251,6 +257,7 @@ extension Explanation: CustomStringConvertible {
                 "session      group \(session.group): \(cookies) are added for its clients, and taken from the site\n"
         }
         if let pagesText { text += "cross-site   \(pagesText)\n" }
+        if let approvalText { text += "approval     \(approvalText)\n" }
         if handling == .intercept, rule?.speaksHTTP2 == false { text += "version      HTTP/1.1 only (http2=no)\n" }
         if !route.isEmpty { text += "route        \(route.sentence)\n" }
         if let interceptionText { text += "anchors      \(interceptionText)\n" }
@@ -283,6 +290,14 @@ extension Explanation: CustomStringConvertible {
             return nil
         }
         return pages.map(\.description).joined(separator: ", ") + ": pages of these may use the site"
+    }
+
+    /// Whether the request waits for the person; nil if it does not.
+    private var approvalText: String? {
+        guard let approval = rule?.approval, handling == .intercept || handling == .forward,
+            approval.applies(isSafe: isSafe)
+        else { return nil }
+        return "the request waits until you agree (approve=\(approval.rawValue))"
     }
 
     /// The handling as a sentence.
@@ -332,7 +347,7 @@ extension Explanation: Encodable {
         case trust, fingerprint, answers, until
         case blocked, revocation, next
         case session, group, cookies
-        case broker, injected
+        case broker, injected, approve
         case route, anchors
         case crossSite = "cross-site"
     }
@@ -348,6 +363,7 @@ extension Explanation: Encodable {
             try nested.encode(rule.location, forKey: .location)
             try nested.encode(rule.text, forKey: .text)
             if handling == .intercept { try nested.encode(rule.revocation.rawValue, forKey: .revocation) }
+            if approvalText != nil { try nested.encode(rule.approval?.rawValue, forKey: .approve) }
             if !rule.crossSite.isEmpty { try nested.encode(rule.crossSite.map(\.description), forKey: .crossSite) }
             if let session = rule.session, handling == .intercept {
                 var own = nested.nestedContainer(keyedBy: Key.self, forKey: .session)

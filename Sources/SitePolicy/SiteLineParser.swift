@@ -13,6 +13,8 @@ struct SiteLineParser {
     }
 
     private(set) var problems: [SiteListError.Problem] = []
+    /// What the line says about a credential, if it is about one.
+    private(set) var credentialClients: CredentialClients?
     private let file: String
     private let line: SiteListText.Line
     private let publicSuffixes: PublicSuffixes
@@ -25,12 +27,16 @@ struct SiteLineParser {
         self.publicSuffixes = publicSuffixes
     }
 
-    /// Nil for a blank line, a comment, and a line with a problem.
+    /// Nil for a blank line, a comment, a line about a credential, and one with a problem.
     mutating func parse() -> SiteRule? {
         guard isText() else { return nil }
         let words = Self.words(of: line.scalars)
         guard let site = words.first else { return nil }
         siteColumn = site.column
+        guard CredentialClients.name(in: site.text) == nil else {
+            parseCredential(words)
+            return nil
+        }
         let pattern = parseSite(site)
         for word in words.dropFirst() {
             do {
@@ -65,7 +71,25 @@ struct SiteLineParser {
         return options.rule(file: file, line: line.number, text: string(line.scalars[...]), pattern: pattern)
     }
 
-    /// Reports that an earlier line has the same pattern, for the same requests.
+    private mutating func parseCredential(_ words: [Word]) {
+        do throws(SiteOptions.Fault) {
+            let (name, clients) = try CredentialClients.parse(words)
+            credentialClients = CredentialClients(
+                file: file, line: line.number, text: string(line.scalars[...]), name: name, clients: clients)
+        } catch {
+            problem(at: error.column, error.message, hint: error.hint)
+        }
+    }
+
+    /// Reports that an earlier line is about the same credential.
+    mutating func reportDuplicate(of first: CredentialClients) {
+        problem(
+            at: siteColumn,
+            "the clients of credential \(PrintableText.quoteASCII(first.name)) are already given at \(first.location)",
+            hint: "write all of them in one line, with commas between them")
+    }
+
+    /// Reports that an earlier line has the same pattern, for the same requests and clients.
     mutating func reportDuplicate(of first: SiteRule) {
         let requests = first.limits == nil ? "" : " for the same requests"
         problem(

@@ -14,7 +14,15 @@ extension SiteList {
 
     /// Why the line `rule` does not answer for `client`; nil if it does.
     func refusal(of client: Client, by rule: SiteRule) -> Refusal? {
-        guard let clients = rule.clients else { return nil }
+        if let clients = rule.clients, let refusal = refusal(of: client, by: clients, at: rule.location) {
+            return refusal
+        }
+        guard let credential = rule.credentialClients else { return nil }
+        return refusal(of: client, by: credential.clients, at: credential.location)
+    }
+
+    /// The same for the clients of the line at `location`. A client does not learn who else is permitted.
+    private func refusal(of client: Client, by clients: ClientRule, at location: String) -> Refusal? {
         let standing: ClientStanding?
         switch client {
         case .anyone: return nil
@@ -23,13 +31,13 @@ extension SiteList {
         }
         if let standing, standing.isPermitted(by: clients) { return nil }
         guard let word = standing?.word else {
-            return Refusal(.otherClient, "\(rule.location) is for known clients only: for=\(clients)")
+            return Refusal(.otherClient, "\(location) is for known clients only")
         }
         guard let standing, !standing.isExcluded(by: clients) else {
-            return Refusal(.otherClient, "\(rule.location) excludes the client \(word): for=\(clients)")
+            return Refusal(.otherClient, "\(location) excludes the client \(word)")
         }
         return Refusal(
-            .otherClient, "\(rule.location) is for other clients: for=\(clients)",
-            .changeLine(.permitClient(word.description), line: rule.location))
+            .otherClient, "\(location) is for other clients",
+            .changeLine(.permitClient(word.description), line: location))
     }
 }

@@ -13,13 +13,17 @@ package struct SiteList: Sendable {
     private let indexByPattern: [SitePattern: Int]
     /// The lines of the sites that have some for some requests only.
     private let requestRulesByPattern: [SitePattern: RequestRules]
+    /// The lines of the sites whose lines are for different clients.
+    private let dividedSites: [SitePattern: [SiteRule]]
+    /// The lines about credentials, in the order of files and lines.
+    package let credentialClients: [CredentialClients]
     private let hosts: Set<SitePattern.Host>
     private let hasWildcards: Bool
     /// Whether any line is for http.
     package let hasPlainSites: Bool
     /// Whether any line has `approve=`.
     package let hasApprovals: Bool
-    /// The values of `for=`.
+    /// The values of `for=`, also of the lines about credentials.
     package let clientRules: Set<ClientRule>
     /// What must be known about a client to decide them; nil without any.
     package let clientNeeds: ClientNeeds?
@@ -41,30 +45,42 @@ package struct SiteList: Sendable {
     package init(
         files: [(name: String, text: String)], publicSuffixes: PublicSuffixes = .builtIn
     ) throws(SiteListError) {
+        struct Users: Hashable {
+            let requests: RequestLimits.Requests?
+            let clients: ClientRule?
+        }
         var rules: [SiteRule] = []
         var firsts: [SitePattern: SiteRule] = [:]
-        var listed: [SitePattern: [RequestLimits.Requests?: SiteRule]] = [:]
+        var listed: [SitePattern: [Users: SiteRule]] = [:]
+        var credentials: [CredentialClients] = []
         var problems: [SiteListError.Problem] = []
         for file in files {
             for line in SiteListText.lines(of: file.text) {
                 var parser = SiteLineParser(file: file.name, line: line, publicSuffixes: publicSuffixes)
                 if let rule = parser.parse() {
                     let first = firsts[rule.pattern]
-                    if let same = listed[rule.pattern]?[rule.limits?.requests] {
+                    let users = Users(requests: rule.limits?.requests, clients: rule.clients)
+                    if let same = listed[rule.pattern]?[users] {
                         parser.reportDuplicate(of: same)
                     } else if let first, let option = rule.connectionOption(differingFrom: first) {
                         parser.reportDifference(of: option, from: first)
                     } else {
                         if first == nil { firsts[rule.pattern] = rule }
-                        listed[rule.pattern, default: [:]][rule.limits?.requests] = rule
+                        listed[rule.pattern, default: [:]][users] = rule
                         rules.append(rule)
+                    }
+                } else if let credential = parser.credentialClients {
+                    if let same = credentials.first(where: { $0.name == credential.name }) {
+                        parser.reportDuplicate(of: same)
+                    } else {
+                        credentials.append(credential)
                     }
                 }
                 problems += parser.problems
             }
         }
         guard problems.isEmpty else { throw SiteListError(problems: problems) }
-        self.init(unique: rules)
+        self.init(unique: rules, credentials)
     }
 
     /// The same list, with a line for each of the `origins` that it does not have: they are intercepted, and their
@@ -74,7 +90,7 @@ package struct SiteList: Sendable {
         let added = Set(lines).sorted().flatMap { line in
             (try? SiteList(files: [("the sign-in's hosts", line)], publicSuffixes: .none))?.rules ?? []
         }
-        return SiteList(unique: rules + added)
+        return SiteList(unique: rules + added, credentialClients)
     }
 
     /// The same list, of which no line answers: what would have been answered is only decided.
@@ -84,18 +100,28 @@ package struct SiteList: Sendable {
                 var rule = rule
                 rule.isDryRun = true
                 return rule
-            })
+            }, credentialClients)
     }
 
-    private init(unique rules: [SiteRule]) {
+    private init(unique listed: [SiteRule], _ credentials: [CredentialClients] = []) {
+        let rules = Self.completed(listed, credentials)
         self.rules = rules
+        credentialClients = credentials
         var indexByPattern: [SitePattern: Int] = [:]
         var limited: Set<SitePattern> = []
+        var divided: Set<SitePattern> = []
         for (index, rule) in rules.enumerated() {
-            if indexByPattern[rule.pattern] == nil { indexByPattern[rule.pattern] = index }
+            let first = indexByPattern[rule.pattern].map { rules[$0] }
+            if first == nil { indexByPattern[rule.pattern] = index }
             if rule.limits != nil { limited.insert(rule.pattern) }
+            if let first, first.clients != rule.clients || first.credentialClients != rule.credentialClients {
+                divided.insert(rule.pattern)
+            }
         }
         self.indexByPattern = indexByPattern
+        dividedSites =
+            divided.isEmpty
+            ? [:] : Dictionary(grouping: rules.filter { divided.contains($0.pattern) }, by: \.pattern)
         requestRulesByPattern =
             limited.isEmpty
             ? [:]
@@ -104,22 +130,42 @@ package struct SiteList: Sendable {
         hosts = Set(rules.map(\.pattern.host))
         hasPlainSites = rules.contains { $0.pattern.scheme == .http }
         hasApprovals = rules.contains { $0.approval != nil }
-        clientRules = Set(rules.compactMap(\.clients))
+        clientRules = Set(rules.compactMap(\.clients) + credentials.map(\.clients))
         clientNeeds = ClientNeeds(clientRules)
         hasWildcards = hosts.contains { if case .subdomains = $0 { true } else { false } }
     }
 
-    /// The lines of the site that ``rule(for:)`` returns the first of, if some of them are for some requests only.
-    package func requestRules(for origin: Origin) -> RequestRules? {
-        requestRulesByPattern.isEmpty ? nil : rule(for: origin).flatMap { requestRulesByPattern[$0.pattern] }
+    /// The lines with what the others say about them.
+    private static func completed(_ rules: [SiteRule], _ credentials: [CredentialClients]) -> [SiteRule] {
+        let lineCounts = Dictionary(rules.map { ($0.pattern, 1) }, uniquingKeysWith: +)
+        let clients = Dictionary(credentials.map { ($0.name, $0) }) { first, _ in first }
+        let refusing = Set(rules.filter(\.refusesOtherClients).map(\.pattern))
+        var ordinals: [SitePattern: Int] = [:]
+        return rules.map { rule in
+            var rule = rule
+            if lineCounts[rule.pattern] ?? 1 > 1 || rule.limits != nil {
+                ordinals[rule.pattern, default: 0] += 1
+                rule.ordinal = ordinals[rule.pattern] ?? 0
+            }
+            rule.credentialClients = rule.intercepts ? clients[rule.credential] : nil
+            rule.refusesOtherClients = refusing.contains(rule.pattern)
+            return rule
+        }
+    }
+
+    /// The lines of the site that ``rule(for:)`` returns the first of, if some of them are for some requests only: those
+    /// that are for `client`.
+    package func requestRules(for origin: Origin, client: Client) -> RequestRules? {
+        guard !requestRulesByPattern.isEmpty, let pattern = rule(for: origin)?.pattern else { return nil }
+        guard let lines = dividedSites[pattern] else { return requestRulesByPattern[pattern] }
+        let own = lines.filter { refusal(of: client, by: $0) == nil }
+        return own.contains { $0.limits != nil } ? RequestRules(own) : nil
     }
 
     /// How to handle `request`. Nil if method and path are not known: a line for some requests only does not answer it.
-    package func verdict(for origin: Origin, request: SiteRequest?) -> SiteVerdict {
-        let verdict = verdict(for: origin)
-        guard !requestRulesByPattern.isEmpty, case .answer(let rule) = verdict,
-            let lines = requestRulesByPattern[rule.pattern]
-        else { return verdict }
+    package func verdict(for origin: Origin, request: SiteRequest?, client: Client = .unknown) -> SiteVerdict {
+        let verdict = verdict(for: origin, client: client)
+        guard case .answer = verdict, let lines = requestRules(for: origin, client: client) else { return verdict }
         return lines.verdict(of: lines.decision(on: request))
     }
 
@@ -150,14 +196,17 @@ package struct SiteList: Sendable {
             return .refuse(
                 reason: "the host \(PrintableText.quoteASCII(origin.host)) is not in its canonical form")
         }
-        guard let rule = match(for: origin, forwarded) else {
+        guard var rule = match(for: origin, forwarded) else {
             return .tunnel(reason: missReason(origin, forwarded))
         }
         guard rule.intercepts else {
             return .tunnel(reason: Refusal(.notIntercepted, "\(rule.location) says intercept=no"))
         }
         if let refusal = refusal(of: client, by: rule) {
-            return rule.refusesOtherClients ? .refuse(reason: refusal) : .tunnel(reason: refusal)
+            guard let own = dividedSites[rule.pattern]?.first(where: { self.refusal(of: client, by: $0) == nil }) else {
+                return rule.refusesOtherClients ? .refuse(reason: refusal) : .tunnel(reason: refusal)
+            }
+            rule = own
         }
         do {
             _ = try HostName(canonicalizing: origin.host, for: .listed)

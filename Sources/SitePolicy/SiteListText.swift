@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
+
 /// The text of one file of `AllowedSites/`, and the two changes that `countersign sites` makes to it. All other lines
 /// stay the same, byte for byte.
 package enum SiteListText {
@@ -43,13 +45,34 @@ package enum SiteListText {
         return text + (isOpen ? lineEnd : "") + line + lineEnd
     }
 
-    /// Removes all lines that list exactly this pattern, in any spelling; nil if no line does.
-    package static func remove(_ pattern: SitePattern, from text: String) -> String? {
+    /// What a line is about.
+    package enum Subject: Equatable, Sendable, CustomStringConvertible {
+        case site(SitePattern)
+        /// `credential:NAME`
+        case credential(String)
+
+        /// Without public suffixes: a wildcard that has become an error because of a new suffix can still be removed.
+        package init(parsing word: String) throws(HostNameError) {
+            if let name = CredentialClients.name(in: word) {
+                self = .credential(name)
+            } else {
+                self = .site(try SitePattern(parsing: word, publicSuffixes: .none))
+            }
+        }
+
+        package var description: String {
+            switch self {
+            case .site(let pattern): pattern.description
+            case .credential(let name): CredentialClients.prefix + name
+            }
+        }
+    }
+
+    /// Removes all lines about exactly this site, in any spelling, or this credential; nil if no line is.
+    package static func remove(_ subject: Subject, from text: String) -> String? {
         let listing = lines(of: text).filter { line in
-            guard let site = SiteLineParser.words(of: line.scalars).first else { return false }
-            // Without public suffixes: a wildcard that has become an error because of a new suffix can still be
-            // removed.
-            return (try? SitePattern(parsing: site.text, publicSuffixes: .none)) == pattern
+            guard let first = SiteLineParser.words(of: line.scalars).first else { return false }
+            return (try? Subject(parsing: first.text)) == subject
         }
         guard !listing.isEmpty else { return nil }
         var rest = text.unicodeScalars

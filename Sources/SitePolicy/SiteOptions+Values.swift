@@ -113,6 +113,15 @@ extension SiteOptions {
             return rule
         }
 
+        func byteCount() throws(Fault) -> ByteCount {
+            guard let count = ByteCount(text) else {
+                throw fault(
+                    "\(PrintableText.quoteASCII(text)) is not a size",
+                    hint: "write a whole number of bytes, or one with K, M or G: 64K")
+            }
+            return count
+        }
+
         func ignoresCase() throws(Fault) -> Bool {
             switch text {
             case "ignore": return true

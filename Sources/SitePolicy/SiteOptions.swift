@@ -36,6 +36,7 @@ struct SiteOptions {
         case methods
         case paths
         case caseOfPaths = "case"
+        case maximumBody = "max-body"
         case deny
         case clients = "for"
         case dryRun = "dry-run"
@@ -63,6 +64,7 @@ struct SiteOptions {
     private var crossSite: [PageOrigin] = []
     private(set) var unchallenged = Unchallenged()
     private var limits = RequestLimits()
+    private var maximumBody: ByteCount?
     /// The column of the option of this name, if the line has it.
     func column(of name: String) -> Int? { Name(rawValue: name).flatMap { seen[$0] } }
     private var clients: ClientRule?
@@ -117,6 +119,7 @@ struct SiteOptions {
         case .methods: limits.methods = try Self.methods(in: value.text, at: value.column)
         case .paths: (limits.paths, limits.exceptions) = try Self.paths(in: value.text, at: value.column)
         case .caseOfPaths: limits.ignoresCase = try value.ignoresCase()
+        case .maximumBody: maximumBody = try value.byteCount()
         case .deny: limits.refusesOthers = try value.yesOrNo()
         case .clients: clients = try Self.clients(in: value.text, at: value.column)
         case .dryRun: isDryRun = try value.yesOrNo()
@@ -179,7 +182,7 @@ struct SiteOptions {
         guard pattern.scheme == .proxy else { return nil }
         let without: [Name] = [
             .identity, .intercept, .http2, .revocation, .crossSite, .inject, .placeholder, .redact, .challenge,
-            .methods, .paths, .caseOfPaths, .deny, .clients, .approve,
+            .methods, .paths, .caseOfPaths, .maximumBody, .deny, .clients, .approve,
         ]
         for name in without {
             guard let column = seen[name] else { continue }
@@ -197,7 +200,7 @@ struct SiteOptions {
 
     /// The fault of `approve=` with the options beside it.
     var approvalFault: Fault? {
-        for name in [Name.approve, .dryRun] where !intercepts {
+        for name in [Name.approve, .dryRun, .maximumBody] where !intercepts {
             guard let column = seen[name] else { continue }
             return Fault(
                 column: column, message: "\(name.rawValue)= has no effect with intercept=no",
@@ -252,6 +255,7 @@ struct SiteOptions {
         rule.crossSite = crossSite
         unchallenged.apply(to: &rule)
         if limits.isLimited { rule.limits = limits }
+        rule.maximumBodyBytes = maximumBody?.bytes
         rule.clients = clients
         rule.isDryRun = isDryRun
         rule.approval = approval?.rule
@@ -285,6 +289,7 @@ struct SiteOptions {
         case .methods: "GET,HEAD"
         case .paths: "/api/**"
         case .caseOfPaths: "ignore"
+        case .maximumBody: "1M"
         case .deny: "yes"
         case .clients: "exe:/usr/bin/curl"
         }

@@ -13,7 +13,38 @@ extension SiteList {
     /// Remarks about the lines, then about the requests that they are for, each in the order of the list. `credentials`
     /// and `identities` are the names in the home; nil if they are not known, because the vault is locked.
     package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
-        rules.flatMap { $0.remarks(credentials: credentials, identities: identities) } + requestRemarks
+        rules.flatMap { $0.remarks(credentials: credentials, identities: identities) }
+            + credentialClients.flatMap { $0.remarks(credentials: credentials, in: self) } + requestRemarks
+    }
+}
+
+extension CredentialClients {
+    package func remarks(credentials: Set<String>?, in list: SiteList) -> [SiteRemark] {
+        var remarks = clients.interpreterRemarks(at: location)
+        if let credentials, !credentials.contains(name) {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): there is no credential \(PrintableText.quoteASCII(name))",
+                    hint: "`countersign credential set \(name) --user USER` enrols it"))
+        }
+        if !list.rules.contains(where: { $0.credential == name }) {
+            remarks.append(
+                SiteRemark(
+                    message: "\(location): no site gets credential \(PrintableText.quoteASCII(name))",
+                    hint: "add credential=\(name) to a site's line, or remove this one"))
+        }
+        return remarks
+    }
+}
+
+extension ClientRule {
+    /// Remarks about the interpreters that the line at `location` permits.
+    fileprivate func interpreterRemarks(at location: String) -> [SiteRemark] {
+        permittedInterpreters.map { path in
+            SiteRemark(
+                message: "\(location): exe:\(path) is an interpreter: every script that it runs is permitted",
+                hint: "name a program of its own, or use unit:, user-unit:, user: or token:")
+        }
     }
 }
 
@@ -35,12 +66,7 @@ extension SiteRule {
                         + "\(pattern) is answered",
                     hint: "list https instead"))
         }
-        for path in clients?.permittedInterpreters ?? [] {
-            remarks.append(
-                SiteRemark(
-                    message: "\(location): exe:\(path) is an interpreter: every script that it runs is permitted",
-                    hint: "name a program of its own, or use unit:, user-unit:, user: or token:"))
-        }
+        remarks += clients?.interpreterRemarks(at: location) ?? []
         if let credentials, credential != Self.defaultCredential, !credentials.contains(credential) {
             let secret = Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
             remarks.append(

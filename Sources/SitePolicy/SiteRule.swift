@@ -50,10 +50,16 @@ package struct SiteRule: Equatable, Sendable {
     package var session: SharedSessionRule?
     /// The requests that the line is for; nil for all.
     package var limits: RequestLimits?
+    /// The most content that a request may have, in bytes (`max-body=`); nil for any.
+    package var maximumBodyBytes: Int?
     /// The clients that the line is for; nil for all.
     package var clients: ClientRule?
+    /// The clients that may use the line's credential; nil for all. The line is for those that ``clients`` permits, too.
+    package internal(set) var credentialClients: CredentialClients?
     /// Whether requests of other clients are refused (`deny=yes`). If not, nothing of them is intercepted or answered.
     package var refusesOtherClients = false
+    /// Counts the site's lines from 1; 0 for the only line of a site, which is for all requests.
+    package internal(set) var ordinal = 0
 
     /// The place of the token in each request (`inject=`); nil: only challenges are answered.
     package var injection: SecretInjection?

@@ -49,6 +49,27 @@ import Testing
         #expect(Set(answered) == ["/size/1", "/size/3"], "\(answered)")
     }
 
+    /// With its length in the head, and without.
+    @Test(arguments: clients, [[], ["-H", "Transfer-Encoding: chunked", "-H", "Content-Length:"]])
+    func moreContentThanTheLinePermitsGetsA413(client: String, flags: [String]) throws {
+        // In HTTP/2 there is no transfer coding, and curl leaves the field out.
+        let site = try Site(Self.basic, "answer=basic max-body=64K", "answer=basic paths=/size/** max-body=100000")
+        let folder = try TemporaryFolder()
+        for (target, bytes, status) in [
+            ("/echo", 64 << 10, 200), ("/echo", 64 << 10 + 1, 413), ("/echo", 1 << 20, 413), ("/size/1", 100_000, 200),
+            ("/size/1", 100_001, 413),
+        ] {
+            let body = try folder.write("body", [UInt8](repeating: 0x61, count: bytes))
+            let seen = try site.proxy.send(
+                .curl,
+                HTTPClient.Request(
+                    method: "PUT", url: site.origin.url + target, body: body, flags: [client] + flags))
+            #expect(seen.status == status, "\(target) \(bytes): \(seen.said)")
+            guard status == 413 else { continue }
+            #expect(seen.values("Proxy-Status").contains { $0.contains("permits at most") }, "\(seen.said)")
+        }
+    }
+
     @Test(arguments: clients) func aDeniedRequestNeverReachesTheOrigin(client: String) throws {
         let site = try Site(Self.basic, "answer=basic paths=/size/** deny=yes")
         let body = try TemporaryFolder().write("body", [UInt8](repeating: 0x61, count: 200_000))

@@ -57,7 +57,7 @@ import Testing
         }
         TunnelHandler.join(
             client: (client, ByteBuffer(), false), origin: (origin, ByteBuffer(), false),
-            tally: TunnelHandler.Tally(now: 0) { _ in }, services: bench.services)
+            tally: TunnelHandler.Tally(now: 0, nil) { _ in }, services: bench.services)
     }
 
     /// Whether the channel is reading.

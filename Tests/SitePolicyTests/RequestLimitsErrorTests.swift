@@ -115,7 +115,7 @@ import Testing
 
     @Test func allLinesOfASiteAreRemoved() throws {
         let text = "a.example methods=GET\nb.example\nhttps://a.example paths=/a\n"
-        let pattern = try SitePattern(parsing: "a.example")
+        let pattern = try SiteListText.Subject(parsing: "a.example")
         #expect(SiteListText.remove(pattern, from: text) == "b.example\n")
     }
 }

@@ -150,8 +150,8 @@ import Testing
         // A host's lines count, and not those of a wildcard for it.
         #expect(try Self.handling(of: Self.request("POST", "/"), in: list, at: "https://x.a.example") == "forwarded")
         #expect(try Self.handling(of: Self.request("POST", "/"), in: list, at: "https://y.a.example") == "1")
-        #expect(list.requestRules(for: origin)?.rules.count == 2)
-        #expect(list.requestRules(for: try Origin(url: "https://y.a.example")) == nil)
+        #expect(list.requestRules(for: origin, client: .unknown)?.rules.count == 2)
+        #expect(list.requestRules(for: try Origin(url: "https://y.a.example"), client: .unknown) == nil)
     }
 
     @Test func reasonsNameTheLine() throws {

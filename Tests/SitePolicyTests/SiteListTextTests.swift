@@ -22,17 +22,17 @@ import Testing
         ("b.example", "\u{FEFF}# work\r\n\r\n  https://a.example\tanswer=basic # mine\r\n# https://a.example\n"),
     ])
     func removingTakesTheLineAndNothingElse(pattern: String, result: String) throws {
-        let removed = SiteListText.remove(try SitePattern(parsing: pattern), from: Self.text)
+        let removed = SiteListText.remove(try .init(parsing: pattern), from: Self.text)
         #expect(removed.map { Array($0.utf8) } == Array(result.utf8))
     }
 
     @Test(arguments: ["http://a.example", "https://a.example:8443", "*.a.example", "c.example", "work"])
     func onlyListedSitesAreRemoved(_ pattern: String) throws {
-        #expect(SiteListText.remove(try SitePattern(parsing: pattern), from: Self.text) == nil)
+        #expect(SiteListText.remove(try .init(parsing: pattern), from: Self.text) == nil)
     }
 
     @Test func theFirstLineAfterAMarkAndEverySpellingAreRemoved() throws {
-        let pattern = try SitePattern(parsing: "a.example")
+        let pattern = try SiteListText.Subject(parsing: "a.example")
         #expect(
             SiteListText.remove(pattern, from: "\u{FEFF}a.example\nb\nhttps://A.example x=y\n*\n") == "\u{FEFF}b\n*\n")
         #expect(SiteListText.remove(pattern, from: "a.example") == "")
@@ -41,7 +41,7 @@ import Testing
     @Test func addingAndRemovingALineRestoresTheText() throws {
         let text = Self.text + "\r\n"
         let added = SiteListText.add("*.new.example answer=ntlm", to: text)
-        let removed = SiteListText.remove(try SitePattern(parsing: "*.new.example"), from: added)
+        let removed = SiteListText.remove(try .init(parsing: "*.new.example"), from: added)
         #expect(removed.map { Array($0.utf8) } == Array(text.utf8))
     }
 }

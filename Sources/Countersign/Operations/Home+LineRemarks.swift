@@ -6,7 +6,7 @@ import CountersignVault
 
 extension Home {
     /// Remarks on one line. A vault that needs a passphrase is not opened for them, but `server` may have it open.
-    package func remarks(on rule: SiteRule, server: VaultServer? = nil) throws -> [Diagnostic] {
+    package func remarks(on added: SiteFiles.Added, server: VaultServer? = nil) throws -> [Diagnostic] {
         var credentials: Set<String>? = []
         var identities: Set<String>? = []
         if try vault.exists() {
@@ -17,6 +17,11 @@ extension Home {
         if let server, server.offers(ListNames.self), let names = try? server.perform(ListNames()) {
             (credentials, identities) = (names.credentials, names.identities)
         }
-        return rule.remarks(credentials: credentials, identities: identities).map(Diagnostic.init)
+        let remarks =
+            switch added {
+            case .site(let rule): rule.remarks(credentials: credentials, identities: identities)
+            case .credential(let line, let list): line.remarks(credentials: credentials, in: list)
+            }
+        return remarks.map(Diagnostic.init)
     }
 }

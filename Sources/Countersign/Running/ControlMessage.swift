@@ -21,6 +21,8 @@ package enum ControlRequest: Sendable {
     case page
     /// The questions that wait for a person. The reply has ``ControlReply/questions``.
     case questions
+    /// The clients that are connected. The reply has ``ControlReply/clients``.
+    case clients
     /// Answers one of them, with a word of ``ApprovalBoard/Answer``.
     case approve(id: UInt64, answer: String)
     /// What the server does from now on, as lines with a JSON object each, until this connection is closed.
@@ -73,6 +75,8 @@ package struct ControlReply: Equatable, Sendable, Codable {
     package var page: String?
     /// The answer to ``ControlRequest/questions``.
     package var questions: [QuestionEvent]?
+    /// The answer to ``ControlRequest/clients``.
+    package var clients: [ListedClient]?
     /// When the server started, in seconds since 1970. Only in the reply to `status`.
     package var since: Int64?
     /// The server's version. Only in the reply to `status`.
@@ -92,8 +96,9 @@ package struct ControlReply: Equatable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case isLocked = "locked"
-        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route, page, questions, since,
-            version
+        case error, hint, addresses, clientTokenFile, operations, kerberos, knowsRoutes, route, page, questions,
+            clients,
+            since, version
         case isWrongPassphrase = "wrongPassphrase"
         case processIdentifier = "pid"
     }
@@ -116,7 +121,7 @@ package enum OperationReply<Result: Codable & Sendable>: Codable, Sendable {
 extension ControlMessage: Codable {
     private enum CodingKeys: String, CodingKey { case command, operation, page, url, id, answer, secretBytes }
     private enum Command: String, Codable {
-        case status, lock, unlock, restart, route, page, questions, approve, events, perform, pageEnded
+        case status, lock, unlock, restart, route, page, questions, clients, approve, events, perform, pageEnded
     }
 
     package init(from decoder: any Decoder) throws {
@@ -131,6 +136,7 @@ extension ControlMessage: Codable {
             case .page: .page
             case .events: .events
             case .questions: .questions
+            case .clients: .clients
             case .approve:
                 .approve(
                     id: try container.decode(UInt64.self, forKey: .id),
@@ -158,6 +164,7 @@ extension ControlMessage: Codable {
         case .page: try container.encode(Command.page, forKey: .command)
         case .events: try container.encode(Command.events, forKey: .command)
         case .questions: try container.encode(Command.questions, forKey: .command)
+        case .clients: try container.encode(Command.clients, forKey: .command)
         case .approve(let id, let answer):
             try container.encode(Command.approve, forKey: .command)
             try container.encode(id, forKey: .id)

@@ -24,11 +24,13 @@ struct CheckedSite: Encodable {
         case isRefused = "refused"
     }
 
-    init(_ url: AbsoluteURL, method: String?, in sites: SiteList) {
+    init(_ url: AbsoluteURL, method: String?, in sites: SiteList, for client: SiteList.Client) {
         let verdict =
             method.map {
-                sites.verdict(for: url.origin, request: SiteRequest(method: $0, target: ArraySlice(url.path.utf8)))
-            } ?? sites.verdict(for: url.origin)
+                sites.verdict(
+                    for: url.origin, request: SiteRequest(method: $0, target: ArraySlice(url.path.utf8)),
+                    client: client)
+            } ?? sites.verdict(for: url.origin, client: client)
         site = url.origin.description
         self.method = method
         target = method == nil ? nil : url.path
@@ -43,7 +45,7 @@ struct CheckedSite: Encodable {
             (reason, isRefused) = (refusal.text, true)
         }
         // A line with intercept=no lists a site, too.
-        if method == nil, rule == nil { rule = sites.rule(for: url.origin) }
+        if method == nil, rule == nil, case .unknown = client { rule = sites.rule(for: url.origin) }
         line = rule?.location
         isListed = rule != nil
     }

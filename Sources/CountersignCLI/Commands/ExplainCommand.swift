@@ -23,6 +23,7 @@ struct ExplainCommand: ParsableCommand {
             EXAMPLES:
               countersign explain https://git.corp.example/
               countersign explain --method POST https://git.corp.example/api/v1/users
+              countersign explain --client exe:/usr/bin/git https://git.corp.example/
               countersign explain --json https://git.corp.example/ | jq .schemes
             """)
 
@@ -34,6 +35,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The request's method.", valueName: "method"))
     var method = "GET"
 
+    @OptionGroup var client: ClientOption
+
     @Argument(help: ArgumentHelp("A URL; https:// may be left out.", valueName: "url"))
     var url: String
 
@@ -44,7 +47,7 @@ struct ExplainCommand: ParsableCommand {
         // Faults that a running server has only logged.
         _ = try home.sites()
         _ = try home.anchorFiles()
-        let question = PolicyQuestion.explain(url: url, method: method)
+        let question = PolicyQuestion.explain(url: url, method: method, client: client.client)
         if !parents.isGiven, let report = try access.report(question, at: parsed.origin) { return show(report) }
         let now = Int64(time(nil))
         let keeper = try PolicyKeeper(
@@ -54,7 +57,7 @@ struct ExplainCommand: ParsableCommand {
         if let shut = keeper.vaultErrorAtStart {
             Console.warning("\(shut.detail); its credentials are not taken into account", hint: shut.hint)
         }
-        show(try Self.report(parsed, method, keeper, route: try parents.route(to: url, home)))
+        show(try Self.report(parsed, method, client.client, keeper, route: try parents.route(to: url, home)))
     }
 
     private func show(_ report: PolicyReport) {
@@ -62,13 +65,14 @@ struct ExplainCommand: ParsableCommand {
     }
 
     static func report(
-        _ url: AbsoluteURL, _ method: String?, _ keeper: PolicyKeeper, route: [RouteHop]
+        _ url: AbsoluteURL, _ method: String?, _ client: String?, _ keeper: PolicyKeeper, route: [RouteHop]
     ) throws -> PolicyReport {
         let now = Int64(time(nil))
         let records = try BreakerFile(home: keeper.home, now: { now }).read()
+        let policy = keeper.policy.current
         var explanation = Explanation(
             of: url.origin, SiteRequest(method: method ?? "GET", target: ArraySlice(url.path.utf8)),
-            policy: keeper.policy.current, records: records, now: now,
+            for: try ClientOption.client(client, in: policy.sites), policy: policy, records: records, now: now,
             broker: { BrokerReach.check(for: $0) })
         if route.isBySetting {
             explanation.route = route

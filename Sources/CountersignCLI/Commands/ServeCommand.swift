@@ -220,10 +220,10 @@ struct ServeCommand: AsyncParsableCommand {
     private static func reporter(_ routes: RouteFinder?) -> PolicyReporter {
         { question, keeper, isAbandoned in
             switch question {
-            case .explain(let url, let method):
+            case .explain(let url, let method, let client):
                 let route = try Blocking.run { try await RouteHop.all(to: url, routes) }
                 return try ExplainCommand.report(
-                    try AbsoluteURL(parsing: url, defaultScheme: .https), method, keeper, route: route)
+                    try AbsoluteURL(parsing: url, defaultScheme: .https), method, client, keeper, route: route)
             case .test(let url):
                 let url = try AbsoluteURL(parsing: url, defaultScheme: .https)
                 return try Blocking.run(isAbandoned: isAbandoned) { try await TestCommand.report(url, keeper, routes) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CountersignCryptography
 import CountersignHome
 import CountersignProxy
 import FoundationEssentials
@@ -130,21 +131,6 @@ struct SpoolOption: ParsableArguments {
         configuration.spoolLimitBytes = limitBytes
         let temporary = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         configuration.spoolFolders = [temporary, home.path].compactMap(\.self)
-    }
-}
-
-/// A number of bytes, with the suffix K, M or G for powers of 1024.
-struct ByteCount {
-    let bytes: Int
-
-    init?(_ argument: String) {
-        let units: [Character: Int] = ["K": 10, "M": 20, "G": 30]
-        let shift = argument.last.flatMap { units[Character($0.uppercased())] }
-        let digits = shift == nil ? argument[...] : argument.dropLast()
-        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int(digits),
-            count <= 1 << 20 || shift == nil
-        else { return nil }
-        bytes = count << (shift ?? 0)
     }
 }
 

@@ -4,6 +4,7 @@ import ArgumentParser
 import Countersign
 import CountersignAddresses
 import CountersignChallenges
+import CountersignCryptography
 import CountersignHome
 import CountersignSitePolicy
 
@@ -31,12 +32,15 @@ struct SitesCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.located()
-            let rules = try home.sites().rules
+            let list = try home.sites()
+            let rules = list.rules
             if output.json {
                 try Console.result(json: rules.map(ListedSite.init))
             } else {
                 output.show(
-                    ["SITE", "OPTIONS", "LINE"], rules.map { [$0.pattern.description, $0.options, $0.location] })
+                    ["SITE", "OPTIONS", "LINE"],
+                    rules.map { [$0.pattern.description, $0.options, $0.location] }
+                        + list.credentialClients.map { ["credential:\($0.name)", "for=\($0.clients)", $0.location] })
             }
             if rules.isEmpty, !output.json { SiteReports.noneListed(in: home) }
             SiteReports.write(home.ignoredSiteFiles)
@@ -54,10 +58,12 @@ struct SitesCommand: ParsableCommand {
                 EXAMPLES:
                   countersign sites check https://git.corp.example/tools.git
                   countersign sites check POST https://git.corp.example/api/v1/users
+                  countersign sites check --client exe:/usr/bin/git https://git.corp.example/
                 """)
 
         @OptionGroup var homeOption: HomeOption
         @OptionGroup var output: JSONOption
+        @OptionGroup var client: ClientOption
         @Argument(
             help: ArgumentHelp("A URL, or a method and a URL; https:// may be left out.", valueName: "request"))
         var request: [String]
@@ -68,8 +74,10 @@ struct SitesCommand: ParsableCommand {
 
         func run() throws {
             let url = try AbsoluteURL(parsing: request[request.count - 1], defaultScheme: .https)
+            let sites = try homeOption.located().sites()
             let checked = CheckedSite(
-                url, method: request.count == 2 ? request[0] : nil, in: try homeOption.located().sites())
+                url, method: request.count == 2 ? request[0] : nil, in: sites,
+                for: try ClientOption.client(client.client, in: sites))
             if output.json { try Console.result(json: checked) } else { Console.result(checked.text) }
             if !checked.isListed { throw ExitCode.failure }
         }
@@ -86,6 +94,7 @@ struct SitesCommand: ParsableCommand {
                 EXAMPLES:
                   countersign sites add https://git.corp.example:8443 answer=basic
                   countersign sites add --file work '*.corp.example' domain=ACME
+                  countersign sites add credential:deploy for=unit:backup.service
                 """)
 
         @OptionGroup var homeOption: HomeOption
@@ -106,10 +115,11 @@ struct SitesCommand: ParsableCommand {
 
         func run() throws {
             let home = try homeOption.locatedOrNew()
-            let rule = try SiteFiles(home: home).add(SitesCommand.withoutSlash(line.joined(separator: " ")), to: file)
-            Console.result("\(rule.location): \(rule.text)\n")
+            let text = SitesCommand.withoutSlash(line.joined(separator: " "))
+            let added = try SiteFiles(home: home).add(text, to: file)
+            Console.result("\(added.location): \(text)\n")
             let server = VaultAccess(home: home, secrets: SecretInput(isStandardInput: false)).server
-            SiteReports.write(try home.remarks(on: rule, server: server))
+            SiteReports.write(try home.remarks(on: added, server: server))
         }
     }
 
@@ -132,14 +142,14 @@ struct SitesCommand: ParsableCommand {
                 """)
 
         @OptionGroup var homeOption: HomeOption
-        @Argument(help: ArgumentHelp("The site as it is listed, without options.", valueName: "site"))
+        @Argument(
+            help: ArgumentHelp("The site, or credential:NAME, as it is listed, without options.", valueName: "site"))
         var site: String
 
         func run() throws {
-            // No public suffixes: a pattern that is listed must be removable even if it could not be added today.
-            let pattern = try SitePattern(parsing: SitesCommand.withoutSlash(site), publicSuffixes: .none)
-            let files = try SiteFiles(home: try homeOption.located()).remove(pattern)
-            Console.result(files.map { "\($0): \(pattern) removed\n" }.joined())
+            let subject = try SiteListText.Subject(parsing: SitesCommand.withoutSlash(site))
+            let files = try SiteFiles(home: try homeOption.located()).remove(subject)
+            Console.result(files.map { "\($0): \(subject) removed\n" }.joined())
         }
     }
 }
@@ -164,17 +174,29 @@ private struct ListedSite: Encodable {
     let methods: [String]?
     let paths: [String]?
     let caseOfPaths: String?
+    let maximumBody: Int?
     let deny: Bool?
     let clients: String?
+    let credentialClients: String?
+    let inject: String?
+    let placeholder: String?
+    let redact: Bool?
+    let challenge: String?
+    let session: String?
+    let cookies: [String]?
     let dryRun: Bool?
     let approve: String?
 
     private enum CodingKeys: String, CodingKey {
         case site, location, answer, credential, identity, domain, charset, spn, delegate, plaintext, preempt,
-            intercept, http2, revocation, methods, paths, deny, approve
+            intercept, http2, revocation, methods, paths, deny, inject, placeholder, redact, challenge, session,
+            cookies,
+            approve
         case crossSite = "cross-site"
         case caseOfPaths = "case"
+        case maximumBody = "max-body"
         case clients = "for"
+        case credentialClients = "credential-for"
         case dryRun = "dry-run"
     }
 
@@ -197,8 +219,16 @@ private struct ListedSite: Encodable {
         methods = rule.limits.flatMap { $0.methods.isEmpty ? nil : $0.methods }
         paths = rule.limits.flatMap { $0.comparesPaths ? $0.pathsText.split(separator: ",").map(String.init) : nil }
         caseOfPaths = rule.limits?.ignoresCase == true ? "ignore" : nil
+        maximumBody = rule.maximumBodyBytes
         deny = rule.limits?.refusesOthers ?? (rule.clients == nil ? nil : rule.refusesOtherClients)
         clients = rule.clients?.description
+        credentialClients = rule.credentialClients?.clients.description
+        inject = rule.injection?.placeText
+        placeholder = rule.injection?.placeholder
+        redact = rule.injection?.isRedacted == true ? true : nil
+        challenge = rule.assumesChallenge ? "none" : nil
+        session = rule.session?.group
+        cookies = rule.session?.cookies
         dryRun = rule.isDryRun ? true : nil
         approve = rule.approval?.rawValue
     }
@@ -222,10 +252,16 @@ extension SiteRule {
         if revocation != .soft { words.append("revocation=\(revocation.rawValue)") }
         if !crossSite.isEmpty { words.append("cross-site=\(crossSite.map(\.description).joined(separator: ","))") }
         if let limits { words += limits.words }
+        if let maximumBodyBytes { words.append("max-body=\(ByteCount(bytes: maximumBodyBytes).text)") }
         if let clients {
             words.append("for=\(clients)")
             if refusesOtherClients, limits == nil { words.append("deny=yes") }
         }
+        if let session {
+            words += ["session=\(session.group)", "cookies=\(session.cookies.joined(separator: ","))"]
+        }
+        if let injection { words += injection.words }
+        if assumesChallenge { words.append("challenge=none") }
         if isDryRun { words.append("dry-run=yes") }
         if let approval { words.append("approve=\(approval.rawValue)") }
         return words.joined(separator: " ")

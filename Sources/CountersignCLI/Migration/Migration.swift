@@ -58,8 +58,8 @@ struct Migration {
         let credential = try input.map(storePassword) ?? nil
         var done: [String] = []
         for line in try siteLines().new {
-            let rule = try SiteFiles(home: home).add(line, to: Self.sitesFile)
-            done.append("\(rule.location): \(rule.text)")
+            let added = try SiteFiles(home: home).add(line, to: Self.sitesFile)
+            done.append("\(added.location): \(line)")
         }
         if !plan.options.isEmpty {
             let target = ServeEnvironment.file(of: home)

@@ -41,7 +41,7 @@ struct ControlledVault: Sendable {
         var isWrongPassphrase: Bool?
         var route: [RouteHop]?
         switch request {
-        case .status, .perform, .pageEnded, .page, .events, .questions, .approve: break
+        case .status, .perform, .pageEnded, .page, .events, .questions, .clients, .approve: break
         case .lock: keeper.lock()
         case .route(let url):
             do {

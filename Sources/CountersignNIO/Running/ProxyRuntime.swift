@@ -155,7 +155,7 @@ package final class ProxyRuntime: Sendable {
             keeper: keeper, reporter: reporter, group: group, routes: routes, version: version, logger: logger)
         control =
             hasControlSocket
-            ? Self.control(vault, addresses, clientTokenFile, inheritedControlSocket, watchers) : nil
+            ? Self.control(vault, listener, addresses, clientTokenFile, inheritedControlSocket, watchers) : nil
         let queue = DispatchQueue(label: "countersign.home")
         self.queue = queue
         if !isTemporary { keeper.signInRenewals = signInRenewals }
@@ -282,7 +282,8 @@ package final class ProxyRuntime: Sendable {
     // MARK: Control socket
 
     private static func control(
-        _ vault: ControlledVault, _ addresses: [String], _ clientTokenFile: String?, _ inherited: Int32?,
+        _ vault: ControlledVault, _ listener: ProxyListener, _ addresses: [String], _ clientTokenFile: String?,
+        _ inherited: Int32?,
         _ watchers: Watchers
     ) -> ControlSocket? {
         do {
@@ -292,6 +293,9 @@ package final class ProxyRuntime: Sendable {
                     reply.addresses = addresses
                     reply.clientTokenFile = clientTokenFile
                     reply.answer(request, watchers, addresses)
+                    if case .clients = request {
+                        reply.clients = ListedClient.all(try? Blocking.run { await listener.clients() })
+                    }
                     return reply
                 }, perform: { vault.perform($0, $1, $2) }, events: vault.keeper.events, page: watchers.page)
             return try ControlSocket(home: vault.keeper.home, inherited: inherited, service: service)

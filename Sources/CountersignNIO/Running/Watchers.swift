@@ -81,7 +81,7 @@ extension ControlReply {
             guard !watchers.approve(id, answer) else { return }
             error = "no question with the number \(id) waits for this answer"
             hint = "`countersign approve` lists those that wait"
-        case .status, .lock, .unlock, .restart, .route, .events, .perform, .pageEnded: break
+        case .status, .lock, .unlock, .restart, .route, .events, .clients, .perform, .pageEnded: break
         }
     }
 

@@ -39,6 +39,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Ti
 
     let services: LoopServices
     let session: ClientSession
+    var clientSession: ClientSession? { session }
     var context: ChannelHandlerContext?
     /// Whether the client is served without the token. Set before its first byte is read.
     var isAdmitted = false

@@ -9,7 +9,7 @@ import NIOConcurrencyHelpers
 ///
 /// A number of a process says nothing once the process has ended, and a process may run another program. So everything
 /// is read through one descriptor of the process's folder, and what does not agree is unknown.
-struct ClientIdentification: Sendable {
+package struct ClientIdentification: Sendable {
     /// The process that connected to a Unix-domain socket, as the kernel reported it on accepting.
     struct UnixPeer: Sendable {
         let credentials: PeerCredentials
@@ -80,7 +80,11 @@ struct ClientIdentification: Sendable {
         facts.executable = executable
         facts.controlGroup = group
         facts.groups = credentials?.uid == facts.uid ? credentials?.groups : nil
-        if group?.containerID == nil, group != nil { facts.containerNames = [] }
+        if let group {
+            // A container keeps its name; one whose files do not mention it yet is unknown.
+            facts.containerNames =
+                group.containerID.map { needs.needsContainerNames ? ContainerNames.names(of: $0) : nil } ?? []
+        }
     }
 
     /// A process descriptor becomes readable when the process has ended (pidfd_open(2)). False for -1, too.
@@ -114,14 +118,26 @@ struct ClientIdentification: Sendable {
         if let known = knownNames.withLockedValue({ $0 }), known.needs == needs, now < known.until {
             names = known.names
         } else {
-            names = ClientFacts.Names()
-            for name in needs.users { names.users[name] = SystemUsers.number(of: name) }
-            for name in needs.groups { names.groups[name] = SystemUsers.number(ofGroup: name) }
+            names = Self.accounts(in: needs)
             let known = KnownNames(needs: needs, names: names, until: now + Self.lifetimeSeconds)
             knownNames.withLockedValue { $0 = known }
         }
         // A file may be replaced at any time.
         for path in needs.executables { names.executables[path] = Self.file(at: path) }
+        return names
+    }
+
+    /// What the names in a list stand for now. May ask the network.
+    package static func names(in needs: ClientNeeds) -> ClientFacts.Names {
+        var names = accounts(in: needs)
+        for path in needs.executables { names.executables[path] = file(at: path) }
+        return names
+    }
+
+    private static func accounts(in needs: ClientNeeds) -> ClientFacts.Names {
+        var names = ClientFacts.Names()
+        for name in needs.users { names.users[name] = SystemUsers.number(of: name) }
+        for name in needs.groups { names.groups[name] = SystemUsers.number(ofGroup: name) }
         return names
     }
 

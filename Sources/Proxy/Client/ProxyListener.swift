@@ -151,6 +151,18 @@ package final class ProxyListener: Sendable {
         await services.lookups.finish()
     }
 
+    /// The clients that are connected, with what can be found out about their programs now.
+    package func clients() async -> [ConnectedClient] {
+        var all: [ConnectedClient] = []
+        for loop in loops.values { all += await onLoop(loop) { $0.clients } ?? [] }
+        guard !all.isEmpty else { return [] }
+        let found = all
+        return
+            (try? await services.lookups.run(on: group.next()) { [identification] in
+                found.map { $0.identified(by: identification) }
+            }.get()) ?? all
+    }
+
     @discardableResult
     private func onLoop<Value: Sendable>(
         _ bound: NIOLoopBound<LoopServices>, _ body: @escaping @Sendable (LoopServices) -> Value

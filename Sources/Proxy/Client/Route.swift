@@ -98,6 +98,13 @@ final class Route {
     let challenger: ParentPaths.Challenger?
     /// The line of the allowed-sites list that permits answering challenges: this origin's, or the ``challenger``'s.
     let rule: SiteRule?
+    /// The line of the origin that is for the requests which take this route; nil if none is.
+    var siteLine: SiteRule? {
+        guard requestRules == nil, case .answer(let rule) = verdict else { return nil }
+        return rule
+    }
+    /// Of it, so that each request need not copy the line.
+    private(set) lazy var maximumBodyBytes = siteLine?.maximumBodyBytes ?? Int.max
     /// Whether the origin, or the ``challenger``, is listed.
     let isListed: Bool
     /// Whether challenges of the requests that take this route may be answered.
@@ -190,7 +197,7 @@ final class Route {
             ? policy.sites.verdict(for: origin, client: client.siteClient)
             : .tunnel(reason: "only parents are answered")
         siteRule = if case .answer(let rule) = verdict { rule } else { nil }
-        let lines = siteRule == nil ? nil : policy.sites.requestRules(for: origin)
+        let lines = siteRule == nil ? nil : policy.sites.requestRules(for: origin, client: client.siteClient)
         if let lines, let decision { verdict = lines.verdict(of: decision) }
         (requestRules, self.decision) = decision == nil ? (lines, nil) : (nil, decision)
         self.verdict = verdict
@@ -279,7 +286,7 @@ final class Route {
         guard mayCarryRequests else { return false }
         let site = origin.withoutTLS
         if case .refuse = policy.sites.verdict(for: site, client: client.siteClient) { return true }
-        return policy.sites.requestRules(for: site)?.refusesOthers == true
+        return policy.sites.requestRules(for: site, client: client.siteClient)?.refusesOthers == true
     }()
 
     /// Whether the origin may get anything of the person's, so that it matters which page causes a request.
@@ -355,7 +362,7 @@ final class Route {
     }
 
     /// ``UpstreamKey/line``
-    private var line: Int { if case .line(let index)? = decision { index + 1 } else { 0 } }
+    private var line: Int { siteLine?.ordinal ?? 0 }
 
     /// The slot of `key` with another credential.
     func slot(like key: UpstreamKey, with credential: CredentialReference) -> UpstreamPool.Slot {

@@ -13,16 +13,18 @@ struct BodyPace {
     static let periodSeconds = 60
 
     /// Some of the content has arrived.
-    private(set) var hasBegun = false
-    private var receivedBytes = 0
-    private var waitedSeconds = 0
+    var hasBegun: Bool { receivedBytes > 0 }
+    /// In all.
+    private(set) var receivedBytes = 0
+    /// Before the present period.
+    private var earlierBytes = 0
+    private var waitedSeconds: UInt16 = 0
     /// Whether the client was held back since the last second.
     private var wasHeldBack = false
     /// The client must not send now, because the origin is slow or enough is buffered.
     private(set) var isHeldBack = false
 
     mutating func received(byteCount: Int) {
-        hasBegun = true
         receivedBytes &+= byteCount
     }
 
@@ -37,8 +39,8 @@ struct BodyPace {
         defer { wasHeldBack = isHeldBack }
         guard isExpected, !wasHeldBack else { return false }
         waitedSeconds += 1
-        guard waitedSeconds >= Self.periodSeconds else { return false }
-        defer { (receivedBytes, waitedSeconds) = (0, 0) }
-        return receivedBytes < Self.minimumBytesPerSecond * Self.periodSeconds
+        guard Int(waitedSeconds) >= Self.periodSeconds else { return false }
+        defer { (earlierBytes, waitedSeconds) = (receivedBytes, 0) }
+        return receivedBytes - earlierBytes < Self.minimumBytesPerSecond * Self.periodSeconds
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignChallenges
+import CountersignCryptography
 import CountersignHTTP1
 import CountersignUpstream
 import NIOCore
@@ -116,9 +117,26 @@ extension ExchangeDriver {
         lastProgress = services.now
         if case .done = mode { return }
         let sends = body.received(content, isOpen: takesContent)
+        if let refusal = excess(UInt64(body.speed.receivedBytes)) { return contentRefused(refusal) }
         if sends, let stream { stream.send(content) }
         if stepAwaitingContent != nil, body.hasLostItsStart || body.isFull { continueWithContent() }
         pace()
+    }
+
+    /// The response to a request with `count` bytes of content, if the site's line does not permit that much.
+    func excess(_ count: UInt64) -> OwnResponse? {
+        let maximum = route.maximumBodyBytes
+        guard count > UInt64(maximum), let rule = route.siteLine else { return nil }
+        return OwnResponse(
+            status: 413, detail: "\(rule.location) permits at most \(ByteCount(bytes: maximum).text) of content",
+            proxyError: "http_request_denied")
+    }
+
+    /// The client has sent more content than the site's line permits. The origin gets no more, and not the end.
+    private func contentRefused(_ refusal: OwnResponse) {
+        if case .delivering = mode { return abort() }
+        loseAnswer(.unknown)
+        respond(refusal)
     }
 
     /// The request is complete.

@@ -173,7 +173,7 @@ extension ExchangeDriver: OriginStreamDelegate {
         recordUse()
         answers.end(.inconclusive)
         _ = acquisition.release()
-        let tally = TunnelHandler.Tally(now: services.now) { tally in
+        let tally = TunnelHandler.Tally(now: services.now, session) { tally in
             self.record.tunnelled(byteCount: tally.bytesFromOrigin)
             self.log(status: 101)
         }

@@ -218,6 +218,7 @@ final class ExchangeDriver {
         if route.mayAnswer, let reason = services.shared.journal.recorder?.refusal {
             return respond(OwnResponse(status: 503, detail: reason, proxyError: "proxy_internal_error"))
         }
+        if case .length(let count) = head.framing, let refusal = excess(count) { return respond(refusal) }
         if waitsForApproval() { return }
         run(answers.began(with: prepared.action, for: self))
     }

@@ -120,7 +120,7 @@ final class ConnectSetup {
             case .success(let opened):
                 self.client = nil
                 self.entry.status = 200
-                let tally = TunnelHandler.Tally(now: self.services.now) { tally in
+                let tally = TunnelHandler.Tally(now: self.services.now, self.session) { tally in
                     self.entry.bytes = tally.bytesFromOrigin
                     self.log()
                 }

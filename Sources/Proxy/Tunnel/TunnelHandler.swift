@@ -13,10 +13,13 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched, ThrottledReader {
         var bytesFromClient = 0
         var bytesFromOrigin = 0
         var lastActivity: UInt64
+        /// The client's.
+        let session: ClientSession?
         private var finished: ((Tally) -> Void)?
 
-        init(now: UInt64, finished: @escaping (Tally) -> Void) {
+        init(now: UInt64, _ session: ClientSession?, finished: @escaping (Tally) -> Void) {
             lastActivity = now
+            self.session = session
             self.finished = finished
         }
 
@@ -27,6 +30,7 @@ final class TunnelHandler: ChannelInboundHandler, TimeWatched, ThrottledReader {
         }
     }
 
+    var clientSession: ClientSession? { isClientEnd ? tally.session : nil }
     private(set) weak var other: TunnelHandler?
     private(set) var context: ChannelHandlerContext?
     private let tally: Tally

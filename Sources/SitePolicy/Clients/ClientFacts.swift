@@ -67,9 +67,27 @@ package struct ClientFacts: Hashable, Sendable {
     /// if not even its user is known.
     package var word: ClientRule.Word? {
         if let container = controlGroup?.containerID { return .container(String(container.prefix(12))) }
-        if let path = executable?.path, ClientRule.isAbsolutePath(path), !path.hasSuffix(" (deleted)") {
-            return .executable(path)
+        return executableWord ?? userWord
+    }
+
+    /// The words of `for=` that are true of this client, one of each kind.
+    package var words: [ClientRule.Word] {
+        let group: ClientRule.Word? =
+            if let id = controlGroup?.containerID {
+                .container(containerNames?.min() ?? String(id.prefix(12)))
+            } else {
+                controlGroup?.userUnit.map { .userUnit($0) } ?? controlGroup?.unit.map { .unit($0) }
+            }
+        let names: [ClientRule.Word?] = [token?.text.map { .token($0) }, socket?.text.map { .socket($0) }]
+        return ([userWord, executableWord, group] + names).compactMap(\.self)
+    }
+
+    private var userWord: ClientRule.Word? { uid.map { .user(userName ?? String($0)) } }
+
+    private var executableWord: ClientRule.Word? {
+        guard let path = executable?.path, ClientRule.isAbsolutePath(path), !path.hasSuffix(" (deleted)") else {
+            return nil
         }
-        return uid.map { .user(userName ?? String($0)) }
+        return .executable(path)
     }
 }

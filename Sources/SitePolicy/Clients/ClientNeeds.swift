@@ -11,6 +11,8 @@ package struct ClientNeeds: Equatable, Sendable {
     package private(set) var needsGroups = false
     /// Whether the client's control group is needed.
     package private(set) var needsControlGroup = false
+    /// Whether the names of the client's container are needed.
+    package private(set) var needsContainerNames = false
     /// Whether a word asks for something that only the client's process can tell.
     package private(set) var needsProcess = false
 
@@ -42,7 +44,11 @@ package struct ClientNeeds: Equatable, Sendable {
         case .executable(let path):
             executables.insert(path)
             needsProcess = true
-        case .unit, .userUnit, .controlGroup, .container: (needsProcess, needsControlGroup) = (true, true)
+        case .unit, .userUnit, .controlGroup: (needsProcess, needsControlGroup) = (true, true)
+        case .container(let name):
+            (needsProcess, needsControlGroup) = (true, true)
+            let isID = name.utf8.count >= 12 && name.utf8.allSatisfy(ControlGroup.isHexDigit)
+            if !isID { needsContainerNames = true }
         case .token, .socket: break
         }
     }

@@ -39,6 +39,24 @@ package struct SecretInjection: Equatable, Sendable {
     }
 }
 
+extension SecretInjection {
+    /// The value of `inject=`.
+    package var placeText: String {
+        switch place {
+        case .header(let name, let prefix, let suffix): "header:\(name): \(prefix)\(Self.token)\(suffix)"
+        case .query(let name): "query:\(name)=\(Self.token)"
+        case .cookie(let name): "cookie:\(name)=\(Self.token)"
+        }
+    }
+
+    /// The options of a line that mean the same.
+    package var words: [String] {
+        [
+            "inject=\(placeText)", placeholder.map { "placeholder=\($0)" }, isRedacted ? "redact=yes" : nil,
+        ].compactMap(\.self)
+    }
+}
+
 // MARK: Placeholders
 
 extension SecretInjection {

@@ -11,8 +11,6 @@ extension SiteRule {
         if session?.group != other.session?.group { return "session" }
         if session?.cookies != other.session?.cookies { return "cookies" }
         if crossSite != other.crossSite { return "cross-site" }
-        if clients != other.clients { return "for" }
-        if refusesOtherClients != other.refusesOtherClients { return "deny" }
         return nil
     }
 }

@@ -122,7 +122,10 @@ extension HomeManager {
         return try await blocking { [self] in
             let found = problems(inSite: line)
             guard found.isEmpty else { throw ChallengeError(listFaulty: found) }
-            return AllowedSite(try SiteFiles(home: home).add(line, to: file))
+            guard case .site(let rule) = try SiteFiles(home: home).add(line, to: file, isSite: true) else {
+                throw CountersignError(.configuration, "\(line.debugDescription) does not list a site")
+            }
+            return AllowedSite(rule)
         }
     }
 
@@ -130,7 +133,7 @@ extension HomeManager {
     /// `siteMissing`, and `valueFaulty` for something that cannot be a site.
     public func removeSite(_ site: String) async throws {
         try await blocking(missing: .siteMissing) { [home] in
-            _ = try SiteFiles(home: home).remove(SitePattern(parsing: site, publicSuffixes: .none))
+            _ = try SiteFiles(home: home).remove(.site(SitePattern(parsing: site, publicSuffixes: .none)))
         }
     }
 }

@@ -94,10 +94,10 @@ extension VaultOperations {
         guard let rule = sites.rule(for: origin) else {
             return .refused(("\(origin) is not listed", "`countersign sites add \(line)` lists it"))
         }
-        guard sites.requestRules(for: origin) == nil else {
+        guard sites.requestRules(for: origin, client: .anyone) == nil else {
             return .refused(("\(origin) is listed for some requests only (\(rule.location))", nil))
         }
-        guard rule.clients == nil else {
+        guard rule.clients == nil, rule.credentialClients == nil else {
             return .refused(("\(origin) is listed for some clients only (\(rule.location))", nil))
         }
         guard rule.answer.contains(.bearer) else {

@@ -25,8 +25,8 @@ package struct ReportPolicy: VaultOperation {
 
 /// A question about the policy in effect, whose answer is text for people and scripts.
 package enum PolicyQuestion: Equatable, Sendable, Codable {
-    /// The three checks for a request; nil for GET.
-    case explain(url: String, method: String? = nil)
+    /// The three checks for a request; nil for GET. `client` has words of `for=`, as in ``SiteList/Client``.
+    case explain(url: String, method: String? = nil, client: String? = nil)
     /// One request to a URL through a proxy of its own.
     case test(url: String)
 }

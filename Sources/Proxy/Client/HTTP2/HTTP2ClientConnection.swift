@@ -29,6 +29,7 @@ final class HTTP2ClientConnection: ChannelInboundHandler, TimeWatched {
 
     let services: LoopServices
     let session: ClientSession
+    var clientSession: ClientSession? { session }
     let site: ClientSession.ConnectSite
     var phase = Phase.open
     /// No call of it re-enters this object.
