@@ -87,7 +87,7 @@ let package = Package(
         .systemLibrary(name: "CountersignCLinux", path: "Sources/CLinux"),
         // No headers either: the first QR code loads libqrencode, if it is installed.
         .systemLibrary(name: "CountersignCQRCode", path: "Sources/CQRCode"),
-        // The first call of an identity broker loads libdbus-1, if it is installed.
+        // The first connection to the session bus loads libdbus-1, if it is installed.
         .systemLibrary(name: "CountersignCDBus", path: "Sources/CDBus"),
         // The process that runs proxy auto-configuration scripts loads one of these, if it is installed.
         .systemLibrary(name: "CountersignCDuktape", path: "Sources/CDuktape"),
@@ -118,7 +118,9 @@ let package = Package(
             settings: internalImports),
         module("OAuth", ["Challenges", "JSON", "Addresses", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "Addresses", "Cryptography"]),
-        module("Broker", ["JSON", "Cryptography", "CDBus"]),
+        // Connections to the bus of the user's session.
+        module("SessionBus", ["Cryptography", "CDBus"]),
+        module("Broker", ["SessionBus", "JSON", "Cryptography"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CountersignCDBus
 import CountersignCryptography
 import CountersignJSON
+import CountersignSessionBus
 import Dispatch
 import Glibc
 import Synchronization
@@ -12,36 +12,12 @@ import Synchronization
 /// accepts no connection. libdbus-1 is loaded by the first one.
 package struct SessionBus: BrokerTransport {
     private let address: String?
-    private let environment: String
 
-    /// The bus of the user's session, as `environment` names it (D-Bus specification, "Well-known Message Bus
-    /// Instances"). No bus is started.
-    package init(environment: [String: String]) {
-        if let address = environment["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty {
-            self.address = address
-        } else if let folder = environment["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 {
-            address = "unix:path=\(Self.escaped("\(folder)/bus"))"
-        } else {
-            address = nil
-        }
-        self.environment = "DBUS_SESSION_BUS_ADDRESS is not set, and XDG_RUNTIME_DIR has no socket called bus"
-    }
-
-    /// A value in an address: bytes other than these are written as `%` and two digits.
-    private static func escaped(_ path: String) -> String {
-        path.utf8.map { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"):
-                String(Unicode.Scalar(byte))
-            default:
-                "-_/.\\*".utf8.contains(byte) ? String(Unicode.Scalar(byte)) : "%" + Hex.encode([byte])
-            }
-        }.joined()
-    }
+    /// The bus of the user's session, as `environment` names it.
+    package init(environment: [String: String]) { address = BusAddress.session(in: environment) }
 
     package func reply(to call: BrokerCall, correlation: String) async throws(BrokerError) -> [UInt8] {
-        guard let address else { throw .noBus(environment) }
+        guard let address else { throw .noBus(BusAddress.reasonForNone) }
         let attempt = BusAttempt(call, correlation, address)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -55,7 +31,7 @@ package struct SessionBus: BrokerTransport {
 
     /// The same for a caller that may block. Does not end when a task is cancelled.
     package func replyBlocking(to call: BrokerCall, correlation: String) throws(BrokerError) -> [UInt8] {
-        guard let address else { throw .noBus(environment) }
+        guard let address else { throw .noBus(BusAddress.reasonForNone) }
         let done = DispatchSemaphore(value: 0)
         let result = Mutex<Result<[UInt8], BrokerError>>(.failure(.timedOut(call.method)))
         BusAttempt(call, correlation, address).start { outcome in
@@ -145,11 +121,11 @@ private final class BusAttempt: Sendable {
     private func reply() throws(BrokerError) -> [UInt8] {
         let start = ContinuousClock.now
         let deadline = call.limit.map { start + $0 }
-        let busCall = BusCall(call, correlation, address, deadline, cancellation) { [self] in
+        let connected = ConnectedCall(call, correlation, address, deadline, cancellation) { [self] in
             state.withLock { $0.isConnected = true }
         }
         while true {
-            if let reply = try busCall.run() { return reply }
+            if let reply = try connected.run() { return reply }
             // A broker that was just started may not have its object yet (seen by linux-entra-sso).
             guard ContinuousClock.now < min(start + Self.startLimit, deadline ?? start + Self.startLimit) else {
                 throw .noMethod(call.method)
@@ -169,7 +145,7 @@ private final class Cancellation: Sendable {
 }
 
 /// One call on a connection of its own.
-private struct BusCall {
+private struct ConnectedCall {
     private let call: BrokerCall
     private let correlation: String
     private let address: String
@@ -195,65 +171,60 @@ private struct BusCall {
 
     /// Nil if the broker is running, but the object with the methods does not exist yet.
     func run() throws(BrokerError) -> [UInt8]? {
-        guard csn_dbus_is_available() == 1 else { throw .noLibrary }
-        var reason = [CChar](repeating: 0, count: 256)
-        guard let connection = csn_dbus_open(address, &reason, reason.count) else {
-            let text = reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-            throw .noBus(PrintableText.longer(String(decoding: text, as: UTF8.self)))
+        let connection: BusConnection
+        do throws(BusError) {
+            connection = try BusConnection(address)
+        } catch {
+            switch error {
+            case .noLibrary: throw .noLibrary
+            case .unreachable(let reason): throw .noBus(reason)
+            }
         }
-        defer { csn_dbus_close(connection) }
         connected()
-        // The bus accepts nothing before this call.
         do throws(BrokerError) {
-            _ = try reply(
-                on: connection,
-                to: csn_dbus_call(
-                    connection, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", nil,
-                    nil, nil, CSN_DBUS_NO_LIMIT))
+            _ = try reply(on: connection, to: connection.send(.hello))
         } catch {
             guard error.code == .failed || error.code == .noMethod else { throw error }
             throw .noBus("it does not accept this program")
         }
-        return try reply(on: connection, to: callBroker(on: connection))
+        return try reply(on: connection, to: connection.send(brokerCall))
     }
 
-    /// libdbus copies the request into its message, and does not overwrite that.
-    private func callBroker(on connection: OpaquePointer) -> OpaquePointer? {
-        call.request.serializedSecret.withBytes { request in
-            csn_dbus_call(
-                connection, BrokerCall.busName, BrokerCall.objectPath, BrokerCall.interface, call.method.rawValue,
-                BrokerCall.protocolVersion, correlation, request.bindMemory(to: CChar.self).baseAddress,
-                CSN_DBUS_NO_LIMIT)
-        }
+    private var brokerCall: BusCall {
+        let message = BusCall(
+            call.method.rawValue, of: BrokerCall.interface, at: BrokerCall.objectPath, to: BrokerCall.busName)
+        message.append(BrokerCall.protocolVersion)
+        message.append(correlation)
+        call.request.serializedSecret.withBytes { message.append(bytes: $0) }
+        return message
     }
 
-    private func reply(on connection: OpaquePointer, to pending: OpaquePointer?) throws(BrokerError) -> [UInt8]? {
-        guard let pending else { throw .noBus("it has closed the connection") }
-        defer { csn_dbus_end_call(pending) }
+    private func reply(on connection: BusConnection, to serial: UInt32?) throws(BrokerError) -> [UInt8]? {
+        guard let serial else { throw .noBus("it has closed the connection") }
         while true {
-            if let message = csn_dbus_take_reply(pending) {
-                defer { csn_dbus_release(message) }
-                return try text(of: message)
+            while let message = connection.next() {
+                if message.replySerial == serial { return try text(of: message) }
             }
             if cancellation.isCancelled { throw .cancelled(call.method) }
             if let deadline, ContinuousClock.now >= deadline { throw .timedOut(call.method) }
-            guard csn_dbus_run(connection, Self.pollMilliseconds) == 1 else {
+            guard connection.run(milliseconds: Self.pollMilliseconds) else {
                 throw .noBus("it has closed the connection")
             }
         }
     }
 
-    private func text(of message: OpaquePointer) throws(BrokerError) -> [UInt8]? {
-        let text = csn_dbus_text(message)
-        if let name = csn_dbus_error_name(message).map({ String(cString: $0) }) {
+    private func text(of message: BusMessage) throws(BrokerError) -> [UInt8]? {
+        if let name = message.errorName {
             if name == BrokerError.unknownObject { return nil }
-            throw BrokerError(named: name, text.map { String(cString: $0) }, in: call.method)
+            throw BrokerError(named: name, message.text(), in: call.method)
+        }
+        let text = try message.withBytes { (bytes) throws(BrokerError) -> [UInt8] in
+            guard bytes.count <= BrokerReply.maximumBytes else {
+                throw .malformed(call.method, "it is longer than \(BrokerReply.maximumBytes) bytes")
+            }
+            return Array(bytes)
         }
         guard let text else { throw .malformed(call.method, "it is not a string") }
-        let count = strlen(text)
-        guard count <= BrokerReply.maximumBytes else {
-            throw .malformed(call.method, "it is longer than \(BrokerReply.maximumBytes) bytes")
-        }
-        return Array(UnsafeRawBufferPointer(start: text, count: count))
+        return text
     }
 }
