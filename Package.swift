@@ -121,6 +121,8 @@ let package = Package(
         // Connections to the bus of the user's session.
         module("SessionBus", ["Cryptography", "CDBus"]),
         module("Broker", ["SessionBus", "JSON", "Cryptography"]),
+        // Questions to the person: notifications of the desktop, and keys on the terminal.
+        module("Notifications", ["SessionBus", "Events", "Cryptography", "CLinux"]),
         module("Certificates", ["Cryptography", "COpenSSL"]),
         module("Cookies", ["Cryptography"]),
         module("Vault", ["Cookies", "Challenges", "Cryptography"]),
@@ -216,6 +218,7 @@ let package = Package(
                     "Issuer", "OAuth", "JSON", "Demo", "Proxy", "Answering", "Negotiate", "Vault", "Enrollment",
                     "SitePolicy", "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography", "CLinux",
                     "CCurl", "CQRCode", "Parents", "Routing", "PAC", "HTTP1", "Audit", "Prometheus", "Page", "Events",
+                    "Notifications", "SessionBus",
                 ], nio + [argumentParser, logging]),
             // The text of the systemd unit, for `countersign service install` (a link to Scripts/countersign.service),
             // and the page of `countersign ui`.
@@ -260,6 +263,7 @@ let package = Package(
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "Addresses"]),
         tests("BrokerTests", ["Broker", "TestOrigin", "JSON", "Cryptography"]),
+        tests("NotificationsTests", ["Notifications", "SessionBus", "Events", "TestOrigin"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),
         tests("CookiesTests", ["Cookies", "Cryptography"]),
         tests("VaultTests", ["Vault", "Cookies", "Challenges", "Cryptography"]),
