@@ -97,6 +97,13 @@ struct ServeCommand: AsyncParsableCommand {
             """)
     var dryRun = false
 
+    @Flag(
+        help: """
+            Do not ask with a notification of the desktop whether a request that waits (approve=) is permitted. \
+            (default: ask, if there is a session bus)
+            """)
+    var noNotify = false
+
     @OptionGroup var auditOptions: AuditOptions
     @OptionGroup var logging: LoggingOptions
     @OptionGroup var allowedUsers: AllowedUserOption
@@ -195,15 +202,19 @@ struct ServeCommand: AsyncParsableCommand {
             // A process that is replaced reports that itself: systemd listens only to the main process.
             ServiceManager.notify("READY=1")
         }
+        let askers = PersonAskers(
+            watchers.approvals, notifies: !noNotify, usesTerminal: logging.logFormat == .text,
+            environment: environment, logger: logger)
         let upkeep = Task { await routes?.run() }
         let auditing = watchers.audit?.keepOpening(with: keeper, logger)
         defer {
+            askers.stop()
             upkeep.cancel()
             auditing?.cancel()
             watchers.audit?.close()
             watch.cancel()
         }
-        await Self.waitForStop(runtime, log, watchers.audit, keeper, routes)
+        await Self.waitForStop(runtime, log, watchers.audit, keeper, routes, askers)
     }
 
     /// Reports what is not answered, and why.
@@ -242,7 +253,7 @@ struct ServeCommand: AsyncParsableCommand {
     /// Handles signals; returns after the proxy has stopped.
     private static func waitForStop(
         _ runtime: ProxyRuntime, _ log: AccessLog?, _ audit: AuditRecorder?, _ keeper: PolicyKeeper,
-        _ routes: RouteFinder?
+        _ routes: RouteFinder?, _ askers: PersonAskers
     ) async {
         let (events, event) = AsyncStream.makeStream(of: Event.self)
         let signals = Task {
@@ -271,6 +282,8 @@ struct ServeCommand: AsyncParsableCommand {
                 _exit(128 + arrival.number)
             case .signal:
                 isStopping = true
+                // The next signal ends the process at once.
+                askers.leaveTerminal()
                 ServiceManager.notify("STOPPING=1")
                 replacement.cancel()
                 Task {
@@ -291,6 +304,7 @@ struct ServeCommand: AsyncParsableCommand {
                     continue
                 }
                 hasSuccessor = true
+                askers.leaveTerminal()
                 ServiceManager.notify("MAINPID=\(process)\nREADY=1")
                 Console.log("info", "process \(process) has taken over")
                 Task {

@@ -3,16 +3,29 @@
 import Countersign
 import CountersignAnswering
 import CountersignEvents
+import CountersignNotifications
 import Glibc
+import Synchronization
 
-/// The questions of `serve` to the person, and the answers from the page and from `countersign approve`.
+/// The questions of `serve` to the person, and the answers from the page, from `countersign approve` and from each
+/// ``QuestionAsker``.
 struct Approvals: Sendable {
     let board: ApprovalBoard
     private let events: EventBoard
+    private let askers = Askers()
+
+    private final class Askers: Sendable {
+        private let askers = Mutex<[any QuestionAsker]>([])
+
+        func add(_ asker: any QuestionAsker) { askers.withLock { $0.append(asker) } }
+
+        var all: [any QuestionAsker] { askers.withLock { $0 } }
+    }
 
     /// `log` gets a sentence about each new question.
     init(_ events: EventBoard, log: @escaping @Sendable (String) -> Void) {
         self.events = events
+        let askers = askers
         board = ApprovalBoard(
             now: {
                 var time = timespec()
@@ -25,13 +38,24 @@ struct Approvals: Sendable {
                     "\(question.client) waits to send \(question.method) to \(question.site) with "
                         + "\"\(question.credential)\", as question \(question.id): `countersign approve` lists and permits it"
                 )
+                for asker in askers.all { asker.questionAsked() }
             },
             ended: { question, answer in
                 events.tell(
                     .approval(
                         id: question.id, site: question.site, client: question.client,
                         answer: answer?.rawValue ?? "none"))
+                for asker in askers.all { asker.questionEnded(question.id, answer: answer?.rawValue) }
             })
+    }
+
+    /// From now on, `asker` asks, too.
+    func add(_ asker: any QuestionAsker) { askers.add(asker) }
+
+    /// For a ``QuestionAsker``.
+    var desk: QuestionDesk {
+        QuestionDesk(
+            waiting: { [self] in waiting }, answer: { [self] id, answer in self.answer(id, answer.rawValue) })
     }
 
     /// Those that wait.
