@@ -85,7 +85,6 @@ import Testing
     @Test func clientsShowsWhoIsConnected() throws {
         let bench = try Bench("for=user:\(NSUserName())")
         let connection = try RawConnection(port: bench.proxy.port)
-        defer { connection.close() }
         struct Client: Decodable {
             let pid: Int32?
             let words: [String]
