@@ -71,6 +71,20 @@ import Testing
         #expect(own.proxyStatus.contains("not injected: the client authenticates itself"), "\(own.proxyStatus)")
     }
 
+    @Test(arguments: versions) func aPasswordIsAddedAsBasic(offered: String, client: String) throws {
+        func encoded(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
+        let api = try API(
+            "inject=basic:x-access-token:{secret} placeholder=no-key-needed", ["--alpn", offered])
+        let sent = ": Basic \(encoded("x-access-token:\(Self.token)"))\""
+        #expect(try api.gets(sent, "/fields", [], [client]))
+        #expect(try api.gets(sent, "/fields", [("Authorization", "Basic no-key-needed")], [client]))
+        // As git does with https://x-access-token:no-key-needed@host.
+        let placeholder = encoded("x-access-token:no-key-needed")
+        #expect(try api.gets(sent, "/fields", [("Authorization", "Basic \(placeholder)")], [client]))
+        let own = "Basic \(encoded("other:no-key-needed"))"
+        #expect(try api.gets(": \(own)\"", "/fields", [("Authorization", own)], [client]))
+    }
+
     @Test(arguments: ["h2", "http/1.1"]) func aParameterOfTheQueryIsAdded(offered: String) throws {
         let api = try API("inject=query:key={secret} placeholder=no-key-needed", ["--alpn", offered])
         #expect(try api.gets("\"/fields?key=\(Self.token)\""))

@@ -20,6 +20,9 @@ import Testing
                 "header:Authorization:   Token  token={secret};v=2",
                 .header(name: "Authorization", prefix: "Token  token=", suffix: ";v=2")
             ),
+            ("basic:x-access-token:{secret}", .basic(prefix: "x-access-token:", suffix: "")),
+            ("basic:{secret}:", .basic(prefix: "", suffix: ":")),
+            ("basic:a{secret}b:c", .basic(prefix: "a", suffix: "b:c")),
             ("query:key={secret}", .query(name: "key")),
             ("cookie:sid={secret}", .cookie(name: "sid")),
         ] as [(String, SecretInjection.Place)])
@@ -29,8 +32,9 @@ import Testing
             #expect(rule.injection == SecretInjection(place))
             #expect(rule.answer.isEmpty)
         }
-        let rule = try Self.rule("inject=\(text) answer=certificate redact=yes")
-        #expect(rule.injection?.isRedacted == true && rule.answer == [.certificate])
+        let redact = if case .basic = place { "" } else { "redact=yes" }
+        let rule = try Self.rule("inject=\(text) answer=certificate \(redact)")
+        #expect(rule.injection?.isRedacted == !redact.isEmpty && rule.answer == [.certificate])
     }
 
     @Test func theWordsAroundAValueWithSpacesAreRead() throws {
@@ -53,6 +57,24 @@ import Testing
     func onlyThePlaceholderItselfStandsForTheToken(value: String, stands: Bool) {
         let injection = SecretInjection(
             .header(name: "Authorization", prefix: "Bearer ", suffix: ""), placeholder: "sk-placeholder")
+        #expect(injection.isPlaceholder(value.utf8) == stands)
+        #expect(!SecretInjection(injection.place).isPlaceholder(value.utf8))
+    }
+
+    /// `eC1hY2Nlc3MtdG9rZW46c2stcGxhY2Vob2xkZXI=` is what `printf x-access-token:sk-placeholder | base64` writes, and
+    /// `b3RoZXI6c2stcGxhY2Vob2xkZXI=` the same for `other:sk-placeholder`.
+    @Test(
+        arguments: [
+            ("sk-placeholder", true), ("Basic sk-placeholder", true),
+            ("Basic eC1hY2Nlc3MtdG9rZW46c2stcGxhY2Vob2xkZXI=", true),
+            ("basic  eC1hY2Nlc3MtdG9rZW46c2stcGxhY2Vob2xkZXI=", true),
+            ("eC1hY2Nlc3MtdG9rZW46c2stcGxhY2Vob2xkZXI=", false),
+            ("Bearer eC1hY2Nlc3MtdG9rZW46c2stcGxhY2Vob2xkZXI=", false),
+            ("Basic b3RoZXI6c2stcGxhY2Vob2xkZXI=", false), ("Basic x-access-token:sk-placeholder", false),
+            ("Basic", false), ("Basic sk-placeholder sk-placeholder", false), ("", false),
+        ])
+    func thePlaceholderOfAPasswordMayBeEncoded(value: String, stands: Bool) {
+        let injection = SecretInjection(.basic(prefix: "x-access-token:", suffix: ""), placeholder: "sk-placeholder")
         #expect(injection.isPlaceholder(value.utf8) == stands)
         #expect(!SecretInjection(injection.place).isPlaceholder(value.utf8))
     }
@@ -96,6 +118,10 @@ import Testing
             ("inject=query:{secret}", 26, "is not NAME="), ("inject=query:a={secret}x", 26, "is not NAME="),
             ("inject=query:a+b={secret}", 26, "is not the name of a parameter"),
             ("inject=cookie:={secret}", 26, "is not the name of a cookie"),
+            ("inject=basic:{secret}", 26, "needs one colon"), ("inject=basic:a:{secret}:b", 26, "needs one colon"),
+            ("inject=basic:größe:{secret}", 26, "is not ASCII"), ("inject=basic:a:", 26, "not exactly once"),
+            ("inject=basic:a:{secret} redact=yes", 43, "cannot find a token that is sent as Base64"),
+            ("answer=basic inject=basic:a:{secret}", 32, "in place of an answer"),
             ("inject=header:X: {secret} placeholder=short", 57, "cannot be a placeholder"),
             ("inject=query:a={secret} placeholder=has&and-more", 55, "cannot be a placeholder"),
             ("inject=cookie:a={secret} placeholder=sk-placeholder", 44, "in a field or in the query only"),

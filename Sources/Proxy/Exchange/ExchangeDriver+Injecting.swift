@@ -37,10 +37,12 @@ final class InjectionUse {
 
     /// Whether the client's Authorization only stands for the token.
     func stands(for head: RequestHead) -> Bool {
-        guard case .header(let name, _, _) = rule.place, name.lowercased() == FieldName.authorization.text else {
-            return false
+        switch rule.place {
+        case .header(let name, _, _): guard name.lowercased() == FieldName.authorization.text else { return false }
+        case .basic: break
+        case .query, .cookie: return false
         }
-        let values = head.fields.values(named: name)
+        let values = head.fields.values(named: "Authorization")
         return values.count == 1 && rule.isPlaceholder(values[0].utf8)
     }
 }
@@ -107,6 +109,27 @@ private struct InjectedField: SecretFieldValue {
         secret.withBytes { write($0) }
         suffix.withUTF8 { write(UnsafeRawBufferPointer($0)) }
     }
+}
+
+/// `Basic` with the Base64 of a text that has a token in it. Both are wiped with the request.
+private struct InjectedBasic: SecretFieldValue {
+    private let field: AuthorizationField
+
+    init(prefix: String, _ secret: Secret, suffix: String) {
+        let parts = InjectedField(prefix: prefix, secret: secret, suffix: suffix)
+        let credentials = Secret(count: parts.byteCount) { room in
+            var offset = 0
+            parts.forEachPart { part in
+                UnsafeMutableRawBufferPointer(rebasing: room[offset...]).copyMemory(from: part)
+                offset += part.count
+            }
+        }
+        field = credentials.withBytes { AuthorizationField(scheme: "Basic", credentials: $0) }
+    }
+
+    var byteCount: Int { field.byteCount }
+
+    func forEachPart(_ write: (UnsafeRawBufferPointer) -> Void) { field.forEachPart(write) }
 }
 
 /// The value of a Cookie field: other cookies, then one with a token.
@@ -206,12 +229,11 @@ extension ExchangeDriver {
         var injected = Injected()
         switch rule.place {
         case .header(let name, let prefix, let suffix):
-            let own = head.fields.values(named: name)
-            guard own.isEmpty || own.count == 1 && rule.isPlaceholder(own[0].utf8) else {
-                throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
-            }
-            let value = InjectedField(prefix: prefix, secret: token, suffix: suffix)
-            injected.fields.append(AddedField(name, value, replaces: !own.isEmpty))
+            injected.fields.append(
+                try field(name, InjectedField(prefix: prefix, secret: token, suffix: suffix), rule))
+        case .basic(let prefix, let suffix):
+            injected.fields.append(
+                try field("Authorization", InjectedBasic(prefix: prefix, token, suffix: suffix), rule))
         case .query(let name):
             guard path.first == UInt8(ascii: "/"), !path.contains(UInt8(ascii: "#")) else {
                 throw Withheld("the request's target has no query")
@@ -227,6 +249,17 @@ extension ExchangeDriver {
             injected.cookie = InjectedCookie(others: CookieField(own: sentCookies, []), name: name, secret: token)
         }
         return injected
+    }
+
+    /// A field in place of the client's, if that is the placeholder or missing.
+    private func field(
+        _ name: String, _ value: some SecretFieldValue, _ rule: SecretInjection
+    ) throws(Withheld) -> AddedField {
+        let own = head.fields.values(named: name)
+        guard own.isEmpty || own.count == 1 && rule.isPlaceholder(own[0].utf8) else {
+            throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
+        }
+        return AddedField(name, value, replaces: !own.isEmpty)
     }
 
     private var requestTag: Breaker.RequestTag { Breaker.RequestTag(method: method, target: target) }

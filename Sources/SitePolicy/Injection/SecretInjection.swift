@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// `inject=` of a line: the place in each request for the token, at an API that expects it and never challenges.
 ///
 /// The client needs no key. If it insists on one, it gets a ``placeholder``, which the token replaces there and nowhere
@@ -8,6 +10,9 @@ package struct SecretInjection: Equatable, Sendable {
     package enum Place: Equatable, Sendable {
         /// A field whose value is the `prefix`, the token and the `suffix`.
         case header(name: String, prefix: String, suffix: String)
+        /// `Authorization: Basic` with the Base64 of the `prefix`, the token and the `suffix` (RFC 7617 §2). One of the
+        /// two has a colon: the token is the password, or the user name.
+        case basic(prefix: String, suffix: String)
         /// A parameter of the query (`application/x-www-form-urlencoded`).
         case query(name: String)
         /// A cookie (RFC 6265 §4.2.1).
@@ -29,10 +34,11 @@ package struct SecretInjection: Equatable, Sendable {
     /// The word that stands for the token in the list.
     static let token = "{secret}"
 
-    /// `the field X-Api-Key`, `the query's key` or `the cookie session`.
+    /// `the field X-Api-Key`, `the field Authorization (Basic)`, `the query's key` or `the cookie session`.
     package var description: String {
         switch place {
         case .header(let name, _, _): "the field \(name)"
+        case .basic: "the field Authorization (Basic)"
         case .query(let name): "the query's \(name)"
         case .cookie(let name): "the cookie \(name)"
         }
@@ -61,11 +67,15 @@ extension SecretInjection {
 
 extension SecretInjection {
     /// Whether `value`, which a client has sent in the place of the token, only stands for it: it is the placeholder,
-    /// with or without what the line puts around it. The name of a scheme before it may have another case.
+    /// with or without what the line puts around it, encoded if the place is ``Place/basic(prefix:suffix:)``. The name
+    /// of a scheme before it may have another case.
     package func isPlaceholder(_ value: some Sequence<UInt8>) -> Bool {
         guard let placeholder else { return false }
         let value = Array(value)
         if value.elementsEqual(placeholder.utf8) { return true }
+        if case .basic(let prefix, let suffix) = place {
+            return Self.isBasic(value, with: placeholder, or: prefix + placeholder + suffix)
+        }
         guard case .header(_, let prefix, let suffix) = place,
             value.count == prefix.utf8.count + placeholder.utf8.count + suffix.utf8.count
         else { return false }
@@ -73,6 +83,14 @@ extension SecretInjection {
         let start = value.prefix(prefix.utf8.count)
         return start.map(lowercased).elementsEqual(prefix.utf8.map(lowercased))
             && value.dropFirst(start.count).elementsEqual((placeholder + suffix).utf8)
+    }
+
+    /// Whether `value` is `Basic` with the placeholder as it is, or with the Base64 of `credentials`.
+    private static func isBasic(_ value: [UInt8], with placeholder: String, or credentials: String) -> Bool {
+        let words = value.split(separator: UInt8(ascii: " "))
+        guard words.count == 2, String(decoding: words[0], as: UTF8.self).lowercased() == "basic" else { return false }
+        return words[1].elementsEqual(placeholder.utf8)
+            || words[1].elementsEqual(Base64.encode(Array(credentials.utf8)).utf8)
     }
 
     /// What becomes of a request's target.

@@ -37,6 +37,7 @@ extension SiteOptions {
         }
         switch halves[0] {
         case "header": return try header(halves[1], fault)
+        case "basic": return try basic(halves[1], fault)
         case "query": return .query(name: try parameter(halves[1], "parameter", fault))
         case "cookie": return .cookie(name: try parameter(halves[1], "cookie", fault))
         default:
@@ -46,7 +47,7 @@ extension SiteOptions {
 
     private static let injectionExample = "inject=header:X-Api-Key: {secret}"
     private static let injectionHint =
-        "write \(injectionExample), inject=query:key={secret} or inject=cookie:name={secret}"
+        "write \(injectionExample), inject=basic:user:{secret}, inject=query:key={secret} or inject=cookie:name={secret}"
 
     /// `Authorization: Bearer {secret}`
     private static func header(
@@ -71,6 +72,23 @@ extension SiteOptions {
         }
         return .header(name: name, prefix: parts.before, suffix: parts.after)
     }
+
+    /// `x-access-token:{secret}`
+    private static func basic(
+        _ text: String, _ fault: (String, String) -> Fault
+    ) throws(Fault) -> SecretInjection.Place {
+        guard let parts = text.components(around: SecretInjection.token),
+            text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        else { throw fault("the text of inject=basic: is not ASCII", basicHint) }
+        guard text.utf8.count(where: { $0 == UInt8(ascii: ":") }) == 1 else {
+            throw fault("inject=basic: needs one colon, which ends the user name (RFC 7617 §2)", basicHint)
+        }
+        return .basic(prefix: parts.before, suffix: parts.after)
+    }
+
+    private static let basicHint =
+        "write inject=basic:user:{secret} for a token that is the password, or inject=basic:{secret}: for one that is "
+        + "the user name"
 
     /// `key={secret}`
     private static func parameter(
@@ -126,6 +144,11 @@ extension SiteOptions {
             }
             guard intercepts else {
                 return fault(place.column, "inject= has no effect with intercept=no", "remove one of the two options")
+            }
+            if case .basic = place.place, let column = words.redactColumn {
+                return fault(
+                    column, "redact=yes cannot find a token that is sent as Base64",
+                    "remove redact=yes, or write inject=header: if the API accepts the token in another field")
             }
             if case .cookie = place.place, let placeholder = words.placeholder {
                 return fault(
