@@ -305,7 +305,7 @@ let package = Package(
             [
                 "Countersign", "CountersignNIO", "CountersignServiceLifecycle", "CountersignURLSession",
                 "CountersignTesting", "ClientSetup", "Home", "Demo", "TestOrigin", "DeviceManagement", "OAuth",
-                "Broker", "Answering", "Upstream", "NTLM", "Vault", "Enrollment", "Certificates",
+                "Broker", "SignIn", "Answering", "Upstream", "NTLM", "Vault", "Enrollment", "Certificates",
                 "Cookies", "Challenges", "Addresses", "Cryptography", "COpenSSL", "CCurl",
             ], nio + [embedded, logging, lifecycle]),
         tests(

@@ -17,6 +17,8 @@ package struct Client: Sendable, Equatable {
         case post(Secret)
         /// `private_key_jwt`, before the provider is known; see ``Client/resolved(for:)``.
         case key(ClientKey)
+        /// The grant is a ``GrantAssertion``, which this key signs: PKCS#8 in DER. Nothing else proves who the client is.
+        case grantKey(Secret)
         /// `private_key_jwt` at one provider.
         case assertion(ClientAssertion)
     }
@@ -72,6 +74,7 @@ package struct Client: Sendable, Equatable {
         case .none:
             // Some grants need no client (RFC 7523 §3.1, RFC 8693 §2.1).
             if !identifier.isEmpty { parameters.set("client_id", identifier) }
+        case .grantKey: break
         case .post(let secret):
             parameters.set("client_id", identifier)
             parameters.append("client_secret", secret)

@@ -12,6 +12,11 @@ package enum ClientAuthenticationMethod: String, CaseIterable, Sendable {
     case post = "client_secret_post"
     /// An assertion that the client's key signs (OpenID Connect Core §9).
     case privateKey = "private_key_jwt"
+    /// The key of the client signs the grant. Not a name of the RFC, and never in a profile: the grant implies it.
+    case grantKey = "grant_key"
+
+    /// The methods that a profile can name.
+    package static let named = allCases.filter { $0 != .grantKey }
 
     package var needsSecret: Bool { self != .none && self != .privateKey }
 
@@ -26,7 +31,7 @@ package enum ClientAuthenticationMethod: String, CaseIterable, Sendable {
                     + "permit", hint: "give it exactly as the provider shows it, on one line")
         }
         return switch self {
-        case .none, .privateKey: .none
+        case .none, .privateKey, .grantKey: .none
         case .secret: .secret(secret)
         case .basic: .basic(secret)
         case .post: .post(secret)
@@ -38,11 +43,11 @@ package enum ClientAuthenticationMethod: String, CaseIterable, Sendable {
 }
 
 extension Client.Authentication {
-    /// The client's secret; nil for a public client.
+    /// The client's secret, or the key that signs its grants; nil for a public client.
     package var secret: Secret? {
         switch self {
         case .none, .key, .assertion: nil
-        case .secret(let secret), .basic(let secret), .post(let secret): secret
+        case .secret(let secret), .basic(let secret), .post(let secret), .grantKey(let secret): secret
         }
     }
 }

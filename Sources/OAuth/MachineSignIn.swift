@@ -37,7 +37,7 @@ package struct MachineSignIn: Sendable {
     /// The tokens that the provider has issued in place of bound ones. The caller revokes them.
     package private(set) var tokensToRevoke: TokenSet?
 
-    /// `token` is the contents of the grant's file. `metadata` is the provider's if the profile has it.
+    /// `token` is the contents of the grant's file, or the client's ``GrantAssertion``. `metadata` is the provider's if the profile has it.
     package init(
         issuer: Issuer, _ wanted: SignInRequest, by grant: MachineGrant, with token: Secret?,
         metadata: ProviderMetadata? = nil, transport: EndpointURL.Transport = .secure
@@ -79,6 +79,10 @@ package struct MachineSignIn: Sendable {
                 return try ask(at: metadata)
             }
         case .granting:
+            if case .installation = grant {
+                let response = try outcome.response(from: .installation)
+                return end(.finish(TokenSet(try InstallationToken(response, hiding: sent), now: now)))
+            }
             let response: TokenResponse
             do throws(OAuthError) {
                 response = try TokenResponse(
@@ -140,6 +144,13 @@ extension MachineGrant {
             if isGrant || error.providerCode?.error == "invalid_request", let file {
                 "check that \(file) has a token that has not expired, and that the provider accepts its issuer, subject "
                     + "and audience"
+            } else if isGrant, signs {
+                "check that the provider still lists the key and has not disabled its account, and that the clock is "
+                    + "right; `countersign enroll NAME --key FILE` gives another key"
+            } else if case .signedAssertion(let grant) = self, grant.subject != nil,
+                error.providerCode?.error == "unauthorized_client"
+            {
+                "ask an administrator of the domain to delegate the scopes to this client, or leave the subject out"
             } else if isGrant {
                 "ask the provider's operator whether the client may use \(name)"
             } else {

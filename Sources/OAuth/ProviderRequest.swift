@@ -20,6 +20,8 @@ package struct ProviderRequest: Sendable, Equatable {
         case revocation
         /// RFC 7591 §3.1.
         case registration
+        /// Of a GitHub App's token, which is no endpoint of OAuth.
+        case installation
 
         /// For messages: `the token endpoint`.
         package var place: String {
@@ -31,13 +33,14 @@ package struct ProviderRequest: Sendable, Equatable {
             case .token: "the token endpoint"
             case .revocation: "the revocation endpoint"
             case .registration: "the client registration endpoint"
+            case .installation: "the endpoint for tokens of the GitHub App"
             }
         }
     }
 
     package let purpose: Purpose
     package let url: EndpointURL
-    /// The body of a POST, `application/x-www-form-urlencoded` except for a registration; nil for a GET.
+    /// The body of a POST, in ``contentType``; nil for a GET.
     package let body: Secret?
     /// The value of the `Authorization` field, if there is one.
     package let authorization: Secret?
@@ -70,12 +73,24 @@ package struct ProviderRequest: Sendable, Equatable {
 
     /// The value of the `Content-Type` field.
     package var contentType: String? {
-        if purpose == .registration { return "application/json" }
+        if purpose == .registration || purpose == .installation { return "application/json" }
         return body == nil ? nil : "application/x-www-form-urlencoded"
     }
 
     /// The value of the `Accept` field.
-    package var accept: String { purpose == .keys ? "application/jwk-set+json, application/json" : "application/json" }
+    package var accept: String {
+        switch purpose {
+        case .keys: "application/jwk-set+json, application/json"
+        case .installation: "application/vnd.github+json"
+        case .metadata, .pushedAuthorization, .deviceAuthorization, .token, .revocation, .registration:
+            "application/json"
+        }
+    }
+
+    /// Other fields.
+    package var fields: [(name: String, value: String)] {
+        purpose == .installation ? [("X-GitHub-Api-Version", "2022-11-28")] : []
+    }
 
     /// The longest response body that is of use. A longer one is cut there or reported as a failure.
     package static let maximumResponseBytes = 256 * 1024

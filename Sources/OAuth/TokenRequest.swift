@@ -39,12 +39,17 @@ enum TokenRequest {
 }
 
 extension MachineGrant {
-    /// `token` is the contents of the grant's file.
+    /// `token` is the contents of the grant's file, or the client's assertion.
     func request(_ token: Secret?, _ wanted: SignInRequest, at metadata: ProviderMetadata) -> ProviderRequest {
         var parameters = FormParameters()
         parameters.append("grant_type", name)
         switch self {
         case .clientCredentials: break
+        // The scope is in the assertion, where Google reads it.
+        case .signedAssertion:
+            if let token { parameters.append("assertion", token) }
+            return wanted.tokenRequest(parameters, at: metadata)
+        case .installation(let installation): return installation.request(token, at: metadata.tokenEndpoint)
         case .assertion: if let token { parameters.append("assertion", token) }
         case .exchange(let exchange):
             if let token { parameters.append("subject_token", token) }

@@ -104,7 +104,7 @@ struct TokenResponse: Sendable, Equatable {
             && token.withBytes { $0.allSatisfy { (0x21...0x7E).contains($0) } }
     }
 
-    private static func check(_ token: Secret, _ what: String, _ name: String) throws(OAuthError) {
+    static func check(_ token: Secret, _ what: String, _ name: String) throws(OAuthError) {
         guard isValid(token) else {
             throw .malformed(what, "\"\(name)\" is empty, too long or has a forbidden character")
         }

@@ -21,16 +21,26 @@ struct ClientSettings {
     ]
     /// The keys of a grant, and the grants that have them.
     private static let grantKeys: [(key: String, grants: [MachineGrant.Name])] = [
-        ("assertion_file", [.assertion]), ("subject_token_file", [.exchange]), ("subject_token_type", [.exchange]),
-        ("requested_token_type", [.exchange]), ("audience", [.exchange]),
+        ("assertion_file", [.assertion]), ("assertion_issuer", [.assertion]), ("assertion_subject", [.assertion]),
+        ("assertion_key_id", [.assertion]), ("repositories", [.installation]), ("permissions", [.installation]),
+        ("subject_token_file", [.exchange]), ("subject_token_type", [.exchange]),
+        ("requested_token_type", [.exchange]), ("audience", [.exchange, .assertion]),
     ]
 
     init(_ reader: inout JSONReader) throws {
-        authentication = try Self.authentication(&reader)
+        let method = try Self.authentication(&reader)
         grant = try Self.grant(&reader)
-        let text = try reader.stringIfPresent("client_id")
+        let signs = grant?.signs == true
+        if signs, method != .none {
+            throw reader.invalid(
+                "token_endpoint_auth_method", "has no effect: the client signs what it sends with its own key")
+        }
+        authentication = signs ? .grantKey : method
+        // The issuer of its assertions is the client, and is not sent otherwise.
+        let key = reader.valueIfPresent("assertion_issuer") == nil ? "client_id" : "assertion_issuer"
+        let text = try reader.stringIfPresent(key)
         if let text {
-            try reader.position(of: "client_id").locating { () throws(OAuthError) in
+            try reader.position(of: key).locating { () throws(OAuthError) in
                 try SignInRequest.check(clientIdentifier: text)
             }
         }
@@ -57,8 +67,8 @@ struct ClientSettings {
                     + "and `countersign enroll PROFILE` asks for it")
         }
         guard let text = try reader.stringIfPresent(key) else { return .none }
-        guard let method = ClientAuthenticationMethod(rawValue: text) else {
-            let known = ClientAuthenticationMethod.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+        guard let method = ClientAuthenticationMethod.named.first(where: { $0.rawValue == text }) else {
+            let known = ClientAuthenticationMethod.named.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
             throw reader.invalid(key, "must be one of \(known)")
         }
         return method
@@ -83,7 +93,8 @@ struct ClientSettings {
         }
         switch name {
         case .clientCredentials: return .clientCredentials
-        case .assertion: return .assertion(file: try file("assertion_file", &reader))
+        case .assertion: return try assertion(&reader)
+        case .installation: return .installation(try MachineGrant.Installation(&reader))
         case .exchange:
             let type = try reader.stringIfPresent("subject_token_type") ?? MachineGrant.jwtType
             return .exchange(
@@ -92,6 +103,25 @@ struct ClientSettings {
                     audience: try reader.stringIfPresent("audience"),
                     requestedTokenType: try reader.stringIfPresent("requested_token_type")))
         }
+    }
+
+    /// From a file, or signed by the client.
+    private static func assertion(_ reader: inout JSONReader) throws -> MachineGrant {
+        guard reader.valueIfPresent("assertion_issuer") != nil else {
+            for key in ["assertion_subject", "assertion_key_id", "audience"] where reader.valueIfPresent(key) != nil {
+                throw reader.invalid(key, "is for an assertion that is signed here: add \"assertion_issuer\"")
+            }
+            return .assertion(file: try file("assertion_file", &reader))
+        }
+        for key in ["assertion_file", "client_id"] where reader.valueIfPresent(key) != nil {
+            throw reader.invalid(
+                key, "has no effect with \"assertion_issuer\", with which the assertion is signed here")
+        }
+        return .signedAssertion(
+            MachineGrant.SignedAssertion(
+                subject: try reader.stringIfPresent("assertion_subject"),
+                keyIdentifier: try reader.stringIfPresent("assertion_key_id"),
+                audience: try reader.stringIfPresent("audience")))
     }
 
     private static func file(_ key: String, _ reader: inout JSONReader) throws -> String {

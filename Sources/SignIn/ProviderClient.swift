@@ -71,6 +71,7 @@ package struct ProviderClient: Sendable {
         exchange.fields.append(("Accept", Secret(utf8: request.accept)))
         if let type = request.contentType { exchange.fields.append(("Content-Type", Secret(utf8: type))) }
         if let authorization = request.authorization { exchange.fields.append(("Authorization", authorization)) }
+        for (name, value) in request.fields { exchange.fields.append((name, Secret(utf8: value))) }
         if let proof = completed.proof { exchange.fields.append(("DPoP", Secret(utf8: proof))) }
         do throws(EnrollmentError) {
             let response = try await exchange.run(anchors, refusing: refused, now: now)

@@ -61,8 +61,19 @@ struct ProviderSettings {
         metadata = ProviderMetadata(given, issuer: issuer, hasIssuer: named != nil)
     }
 
-    /// Throws if a person could not sign in at the named endpoints.
+    /// Throws if a person could not sign in at the named endpoints, or a machine would send what it signs elsewhere.
     func check(for grant: MachineGrant?, _ reader: JSONReader) throws {
+        if let grant, grant.signs {
+            guard let metadata else {
+                throw reader.invalid("token_endpoint", "is missing: what the client signs is for this address alone")
+            }
+            if case .installation = grant, !MachineGrant.Installation.isEndpoint(metadata.tokenEndpoint) {
+                throw reader.invalid(
+                    "token_endpoint",
+                    "must be the API's address with /app/installations/NUMBER/access_tokens, such as "
+                        + "https://api.github.com/app/installations/12345/access_tokens")
+            }
+        }
         guard grant == nil, let metadata, metadata.authorizationEndpoint == nil,
             metadata.deviceAuthorizationEndpoint == nil
         else { return }

@@ -220,6 +220,11 @@ package struct SignInProfile: Sendable {
                 .configuration, .profile, "the identity broker renews tokens for the profile's scopes only",
                 hint: "ask the organisation for a profile with this scope")
         }
+        if case .installation? = grant, !scopes.isEmpty {
+            throw OAuthError(
+                .configuration, .profile, "the token of a GitHub App has permissions in place of scopes",
+                hint: "change \"permissions\" in the profile")
+        }
         var profile = self
         profile.request = try request.adding(scopes: scopes)
         return profile
@@ -251,8 +256,13 @@ package struct SignInProfile: Sendable {
     }
 
     /// The same profile, whose client has its secret. Throws `configuration` for one that cannot be sent.
+    /// If the client signs its grants, the secret is its private key, in one of the forms of ``GrantKey``.
     package func authenticated(with secret: Secret) throws(OAuthError) -> SignInProfile {
         var profile = self
+        if clientAuthentication == .grantKey {
+            profile.request.client = Client(request.client.identifier, .grantKey(try GrantKey.pkcs8(secret)))
+            return profile
+        }
         profile.request.client = Client(
             request.client.identifier, try clientAuthentication.authentication(with: secret))
         return profile

@@ -6,7 +6,8 @@ package import CountersignOAuth
 package import CountersignSignIn
 import CountersignVault
 
-/// Runs one grant without a person: reads the file that it needs, and sends the requests of the ``MachineSignIn``.
+/// Runs one grant without a person: reads the file that it needs, or signs an assertion, and sends the requests of the
+/// ``MachineSignIn``.
 package struct GrantFlow: Sendable {
     private let profile: SignInProfile
     private let client: ProviderClient
@@ -15,7 +16,7 @@ package struct GrantFlow: Sendable {
     /// The longest token in a file, in bytes.
     private static let maximumTokenBytes = 64 << 10
 
-    /// The profile has a grant, and the secret of its client.
+    /// The profile has a grant, and the secret or the key of its client.
     package init(_ profile: SignInProfile, client: ProviderClient, now: @escaping @Sendable () -> Int64) {
         self.profile = profile
         self.client = client
@@ -28,7 +29,8 @@ package struct GrantFlow: Sendable {
         guard let grant = profile.grant else { throw CountersignError(.refused, "the profile has no \"grant_type\"") }
         let wanted = profile.bound(to: profile.request.proofKey).request
         var machine = MachineSignIn(
-            issuer: profile.issuer, wanted, by: grant, with: try grant.file.map { try token(in: $0, grant) },
+            issuer: profile.issuer, wanted, by: grant,
+            with: try grant.file.map { try token(in: $0, grant) } ?? assertion(grant),
             metadata: profile.metadata, transport: profile.transport)
         var action = machine.start()
         while true {
@@ -46,6 +48,19 @@ package struct GrantFlow: Sendable {
                 throw error
             }
         }
+    }
+
+    /// What the client's key signs; nil for a grant without a key.
+    private func assertion(_ grant: MachineGrant) throws -> Secret? {
+        guard let endpoint = profile.metadata?.tokenEndpoint,
+            let assertion = grant.assertion(of: profile.request, for: endpoint)
+        else { return nil }
+        guard case .grantKey(let key) = profile.request.client.authentication else {
+            throw CountersignError(
+                .configuration, "the private key of \(profile.clientName.debugDescription) is not stored",
+                hint: "give it with `countersign enroll NAME --key FILE`")
+        }
+        return Secret(utf8: try assertion.signed(at: now()) { GrantKey.signature(of: $0, with: key) })
     }
 
     /// The file's only line. Reads nothing that is not shaped like a token: a profile must not be able to send another

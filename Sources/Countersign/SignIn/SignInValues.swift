@@ -86,7 +86,7 @@ package struct ListedSignIn: Equatable, Sendable, Codable {
     ) {
         self.compliance = compliance
         let isKeptHere =
-            NamedProvider(rawValue: record.source) != nil || SiteProfile.isOne(record.profile, from: record.source)
+            NamedMachine.isBuiltIn(record.source) || SiteProfile.isOne(record.profile, from: record.source)
         profileText = compliance == nil && !isKeptHere ? nil : record.profile
         hasClientSecret = record.clientSecret != nil
         self.certificate = certificate
