@@ -42,7 +42,8 @@ struct ClientSecretOptions: ParsableArguments {
 
     /// Throws if a secret is given for a profile that has none.
     func check(_ plan: SignInPlan) throws {
-        guard isGiven, !plan.profile.clientAuthentication.needsSecret || plan.profile.usesBroker else { return }
+        let method = plan.profile.clientAuthentication
+        guard isGiven, !method.needsSecret || plan.profile.usesBroker || method == .grantKey else { return }
         throw CountersignError(
             .configuration, "a client secret is given, and the client of \(plan.source) has none",
             hint: "leave the option out, or ask for a profile with \"token_endpoint_auth_method\"")
@@ -57,6 +58,8 @@ struct ClientSecretOptions: ParsableArguments {
         if plan.profile.clientIdentity != nil || plan.profile.usesDPoP && plan.demand != nil {
             try vault.operations().authenticate(&plan)
         }
+        // `GrantOptions` gives it its key.
+        guard plan.profile.clientAuthentication != .grantKey else { return false }
         guard plan.profile.clientAuthentication.needsSecret else { return false }
         if let source = clientSecretFrom {
             try plan.authenticate(with: try ProgramSecret(source.dropFirst("exec:".count)).read())

@@ -33,7 +33,9 @@ struct EnrollCommand: AsyncParsableCommand {
             with the provider, and pass its --client-id. If the client has a secret, the command asks for it, and keeps \
             it in the vault.
 
-            A profile with "grant_type" is for a machine: it gets its token without a browser and a person.
+            A profile with "grant_type" is for a machine: it gets its token without a browser and a person. gcp, for a \
+            service account of Google Cloud, and github-app, for an installation of a GitHub App, are built in; --key \
+            names the file with the private key, which the vault keeps.
 
             A profile with "broker" gets its tokens from the identity broker on the session bus instead.
 
@@ -51,6 +53,8 @@ struct EnrollCommand: AsyncParsableCommand {
               countersign enroll work --acr-values phr --site https://payroll.example
               countersign enroll github --client-id Iv1.0123456789abcdef --client-secret-from 'exec:/usr/bin/pass github'
               countersign enroll profile.json --no-browser --redirect-port 8765
+              countersign enroll gcp --key service-account.json
+              countersign enroll github-app --client-id Iv23abc --installation 12345 --key app.pem
             """)
 
     @OptionGroup var homeOption: HomeOption
@@ -64,6 +68,7 @@ struct EnrollCommand: AsyncParsableCommand {
 
     @OptionGroup var provider: ProviderOptions
     @OptionGroup var clientSecret: ClientSecretOptions
+    @OptionGroup var grant: GrantOptions
     @OptionGroup var redirect: RedirectOptions
 
     @Option(help: ArgumentHelp("Sign in with system, system-private, embedded or device.", valueName: "agent"))
@@ -115,16 +120,22 @@ struct EnrollCommand: AsyncParsableCommand {
         var session: VaultSession?
         let again = try namedSignIn(access, &session)
         guard
-            again != nil || NamedProvider(rawValue: self.profile) != nil || SignInName.fault(of: self.profile) != nil
+            again != nil || NamedMachine.isBuiltIn(self.profile) || SignInName.fault(of: self.profile) != nil
                 || HomeFile.absolutePath(self.profile) != nil
         else {
             throw CountersignError(
                 .configuration, "there is neither a file nor a sign-in named \"\(self.profile)\"",
                 hint: "`countersign status` lists the sign-ins; a profile is a file or an https URL")
         }
-        let (read, source) = try await provider.read(
-            self.profile, again, userAgent, clientSecret, with: client, redirect.redirectPort,
-            Confirmation(isGiven: yes))
+        let machine = try grant.read(self.profile, again, client: provider.clientID)
+        let (read, source) =
+            if let machine {
+                machine
+            } else {
+                try await provider.read(
+                    self.profile, again, userAgent, clientSecret, with: client, redirect.redirectPort,
+                    Confirmation(isGiven: yes))
+            }
         let demand = try stepUp.demand(on: again, name: name, scopes: scope, list: home.sites)
         let wider = try read.adding(stepUp.stepUp(scopes: (demand == nil ? [] : again?.scopes ?? []) + scope))
         let wanted = specialURLs ? wider.enablingSpecialURLs() : wider
@@ -135,6 +146,7 @@ struct EnrollCommand: AsyncParsableCommand {
         plan.keepsCertificate = again != nil && !scope.isEmpty
         plan.demand = demand
         try clientSecret.check(plan)
+        try grant.check(plan)
         let usesBroker = profile.usesBroker
         guard usesBroker || profile.specialURLs != nil || account == nil else {
             throw CountersignError(
@@ -165,6 +177,7 @@ struct EnrollCommand: AsyncParsableCommand {
         if kind == .embedded { PageAnswers.warn(of: profile.pageMessages ?? []) }
         let vault = try session ?? access.session(creates: true, readsSecret: readsSecret)
         try plan.prepare(replacing: former, in: vault)
+        try grant.authenticate(&plan, in: vault)
         let isSecretStored = try clientSecret.authenticate(&plan, former, in: vault, input)
         profile = plan.profile
         var redirect = redirect
@@ -347,7 +360,7 @@ struct EnrollCommand: AsyncParsableCommand {
     /// The sign-in that the argument names, if it is neither a URL nor a file. Sets `session` if it opens the vault.
     private func namedSignIn(_ access: VaultAccess, _ session: inout VaultSession?) throws -> ListedSignIn? {
         guard SignInName.fault(of: profile) == nil,
-            NamedProvider(rawValue: profile) != nil || HomeFile.absolutePath(profile) == nil,
+            NamedMachine.isBuiltIn(profile) || HomeFile.absolutePath(profile) == nil,
             try SealedVault(home: access.home.path).exists()
         else { return nil }
         let opened = try access.session(creates: true, readsSecret: clientSecret.clientSecretStdin)

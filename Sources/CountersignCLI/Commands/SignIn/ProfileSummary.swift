@@ -86,7 +86,12 @@ struct ProfileSummary {
             }
         }
         let key = profile.clientIdentity.map { ", with the key of your identity \(Console.printable($0.name))" } ?? ""
-        let secret = profile.clientAuthentication.needsSecret ? ", with its secret" : key
+        let secret =
+            switch profile.clientAuthentication {
+            case .grantKey: ", with its private key, which stays in the vault"
+            case .secret, .basic, .post: ", with its secret"
+            case .none, .privateKey: key
+            }
         let client = profile.request.client.identifier
         rows.append(("client", client.isEmpty ? "none" : "\(client)\(secret)"))
         return rows
@@ -95,7 +100,19 @@ struct ProfileSummary {
     /// Without a person.
     private static func tokens(by grant: MachineGrant) -> String {
         let file = grant.file.map { ", with the token in \($0), which the provider gets each time" } ?? ""
-        return "without a person, by \(grant.name)\(file)"
+        return "without a person, by \(grant.name)\(file)\(limits(of: grant))"
+    }
+
+    private static func limits(of grant: MachineGrant) -> String {
+        switch grant {
+        case .clientCredentials, .assertion, .exchange: return ""
+        case .signedAssertion(let assertion): return assertion.subject.map { ", in the name of \($0)" } ?? ""
+        case .installation(let installation):
+            let repositories = installation.repositories.joined(separator: " ")
+            let permissions = installation.permissions.map { "\($0.name):\($0.level)" }.joined(separator: " ")
+            return (repositories.isEmpty ? ", for all its repositories" : ", for \(repositories)")
+                + (permissions.isEmpty ? " and permissions" : ", with \(permissions)")
+        }
     }
 
     /// The changes that the provider's pages may make to the device.

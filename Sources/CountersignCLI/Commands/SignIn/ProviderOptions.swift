@@ -10,7 +10,8 @@ import CountersignSignIn
 struct ProviderOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Your own client at the provider, for google, github, gitlab, bitbucket, azure-devops, entra, and sites.",
+            "Your own client at the provider, for google, github, gitlab, bitbucket, azure-devops, entra, github-app, "
+                + "and sites.",
             valueName: "id"))
     var clientID: String?
 
