@@ -106,6 +106,8 @@ let package = Package(
         module("Audit", ["JSON", "Cryptography", "CLinux"]),
         // The page in the browser, with HTTP for it and for the metrics.
         module("Page", ["Events", "JSON", "Cryptography"]),
+        // Signature Version 4 of Amazon Web Services. Its chunks and canonical forms are no part of an HTTP challenge.
+        module("AWSSignature", ["Cryptography"]),
         module("Challenges", ["JSON", "Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -251,6 +253,7 @@ let package = Package(
         tests("PageTests", ["Page", "Events", "JSON", "Cryptography"]),
         tests("PrometheusTests", ["Prometheus"], [coreMetrics]),
         tests("AuditTests", ["Audit", "JSON", "Cryptography"]),
+        tests("AWSSignatureTests", ["AWSSignature", "TestOrigin", "Cryptography"]),
         tests("ChallengesTests", ["NTLM", "Challenges", "Addresses", "Cryptography"]),
         tests("SPNEGOTests", ["SPNEGO", "Cryptography"]),
         tests("NTLMTests", ["NTLM", "SPNEGO", "Demo", "Challenges", "Addresses", "Cryptography"]),
