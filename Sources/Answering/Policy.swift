@@ -245,9 +245,10 @@ package final class Policy: Sendable {
             ? "no credential \"\(name)\" is enrolled" : "credential \"\(name)\" is only for Kerberos"
     }
 
-    /// The third check for a token that `rule` adds to each request. A token that is bound to a key proves nothing
-    /// without it (RFC 9449).
+    /// The third check for a token that `rule` adds to each request, or for the keys with which it is signed, which are
+    /// a user name and a password. A token that is bound to a key proves nothing without it (RFC 9449).
     package func injectionDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
+        if case .aws? = rule.injection?.place { return credentialDecision(for: rule, at: origin, scheme: .basic) }
         let decision = credentialDecision(for: rule, at: origin, scheme: .bearer)
         guard case .useCredential(.token(let token)) = decision, token.bound != nil else { return decision }
         return .performDefaultHandling(

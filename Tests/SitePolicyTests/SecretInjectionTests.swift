@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAddresses
 import CountersignChallenges
 import Testing
 
@@ -45,6 +46,20 @@ import Testing
             rule.injection
                 == SecretInjection(
                     .header(name: "Authorization", prefix: "Bearer ", suffix: ""), placeholder: "sk-placeholder"))
+    }
+
+    @Test func theSignatureOfAWSIsAPlaceWithAPlaceholder() throws {
+        let list = try SiteList(files: [
+            ("a.sites", "https://*.amazonaws.com credential=aws inject=aws placeholder=countersign")
+        ])
+        let injection = try #require(list.rules[0].injection)
+        #expect(injection == SecretInjection(.aws, placeholder: "countersign"))
+        #expect(injection.description == "the AWS signature" && list.rules[0].answer.isEmpty)
+        #expect(injection.isPlaceholder("countersign".utf8) && !injection.isPlaceholder("AKIAIOSFODNN7".utf8))
+        for host in ["sts.amazonaws.com", "bucket.s3.eu-central-1.amazonaws.com"] {
+            let origin = try Origin(url: "https://\(host)")
+            #expect(list.verdict(for: origin) == .answer(list.rules[0]), "\(host)")
+        }
     }
 
     @Test(
@@ -105,6 +120,11 @@ import Testing
 
     @Test(
         arguments: [
+            ("inject=aws", 19, "with which access key ID"),
+            ("inject=aws placeholder=countersign redact=yes", 54, "no request contains the key"),
+            ("inject=aws:key placeholder=countersign", 26, "not exactly once"),
+            ("inject=AWS placeholder=countersign", 26, "names no place"),
+            ("inject=aws placeholder=countersign answer=basic", 19, "in place of an answer"),
             ("inject=body:{secret}", 26, "unknown place"), ("inject={secret}", 26, "inject= names no place"),
             ("inject=header:X-A: b", 26, "not exactly once"), ("inject=query:a=x", 26, "not exactly once"),
             ("inject=query:a={secret}{secret}", 26, "not exactly once"),
@@ -148,8 +168,10 @@ import Testing
 
     @Test(arguments: ["http://a.example plaintext=yes", "proxy://a.example:3128"])
     func aTokenIsInjectedOverTLSOnly(site: String) {
-        let problems = SiteListErrorTests.problems(("a.sites", "\(site) inject=query:key={secret}"))
-        #expect(problems.count == 1, "\(problems)")
+        for place in ["query:key={secret}", "aws placeholder=countersign"] {
+            let problems = SiteListErrorTests.problems(("a.sites", "\(site) inject=\(place)"))
+            #expect(problems.count == 1, "\(problems)")
+        }
     }
 
     @Test(

@@ -5,7 +5,7 @@ import CountersignCryptography
 /// `inject=` of a line: the place in each request for the token, at an API that expects it and never challenges.
 ///
 /// The client needs no key. If it insists on one, it gets a ``placeholder``, which the token replaces there and nowhere
-/// else.
+/// else. ``Place/aws`` is no place for a token: the request is signed again with keys.
 package struct SecretInjection: Equatable, Sendable {
     package enum Place: Equatable, Sendable {
         /// A field whose value is the `prefix`, the token and the `suffix`.
@@ -17,6 +17,9 @@ package struct SecretInjection: Equatable, Sendable {
         case query(name: String)
         /// A cookie (RFC 6265 §4.2.1).
         case cookie(name: String)
+        /// The signature of a request to AWS, which a client makes with the ``placeholder`` as its access key ID. The
+        /// credential is a user name and a password: an access key ID and its secret.
+        case aws
     }
 
     package let place: Place
@@ -34,13 +37,15 @@ package struct SecretInjection: Equatable, Sendable {
     /// The word that stands for the token in the list.
     static let token = "{secret}"
 
-    /// `the field X-Api-Key`, `the field Authorization (Basic)`, `the query's key` or `the cookie session`.
+    /// `the field X-Api-Key`, `the field Authorization (Basic)`, `the query's key`, `the cookie session` or `the AWS
+    /// signature`.
     package var description: String {
         switch place {
         case .header(let name, _, _): "the field \(name)"
         case .basic: "the field Authorization (Basic)"
         case .query(let name): "the query's \(name)"
         case .cookie(let name): "the cookie \(name)"
+        case .aws: "the AWS signature"
         }
     }
 }
@@ -50,8 +55,10 @@ extension SecretInjection {
     package var placeText: String {
         switch place {
         case .header(let name, let prefix, let suffix): "header:\(name): \(prefix)\(Self.token)\(suffix)"
+        case .basic(let prefix, let suffix): "basic:\(prefix)\(Self.token)\(suffix)"
         case .query(let name): "query:\(name)=\(Self.token)"
         case .cookie(let name): "cookie:\(name)=\(Self.token)"
+        case .aws: "aws"
         }
     }
 

@@ -28,6 +28,7 @@ extension SiteOptions {
         func fault(_ message: String, _ hint: String = Self.injectionHint) -> Fault {
             Fault(column: column, message: message, hint: hint)
         }
+        if text == "aws" { return .aws }
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard halves.count == 2 else { throw fault("inject= names no place") }
         guard halves[1].components(around: SecretInjection.token)?.after.contains(SecretInjection.token) == false else {
@@ -47,7 +48,8 @@ extension SiteOptions {
 
     private static let injectionExample = "inject=header:X-Api-Key: {secret}"
     private static let injectionHint =
-        "write \(injectionExample), inject=basic:user:{secret}, inject=query:key={secret} or inject=cookie:name={secret}"
+        "write \(injectionExample), inject=basic:user:{secret}, inject=query:key={secret}, inject=cookie:name={secret} "
+        + "or inject=aws"
 
     /// `Authorization: Bearer {secret}`
     private static func header(
@@ -160,6 +162,7 @@ extension SiteOptions {
                     place.column, "a token is injected in place of an answer",
                     "remove the schemes other than certificate from answer=, or inject=")
             }
+            if case .aws = place.place, let fault = signatureFault(at: place.column) { return fault }
             if case .cookie = place.place, hasSession {
                 return fault(
                     place.column, "inject=cookie: has no effect with session=", "remove one of the two options")
@@ -167,11 +170,33 @@ extension SiteOptions {
         } else if let column = words.placeholder?.column ?? words.redactColumn {
             return fault(column, "the option has no effect without inject=", "add \(Self.injectionExample)")
         }
-        guard let column = words.challengeColumn else { return nil }
+        return challengeFault(at: pattern)
+    }
+
+    /// The faults of `inject=aws`, which is at `column`, with the other words.
+    private func signatureFault(at column: Int) -> Fault? {
+        if unchallenged.placeholder == nil {
+            return Fault(
+                column: column, message: "inject=aws does not say with which access key ID clients sign",
+                hint: "add placeholder=countersign, and give clients that access key ID with any secret")
+        }
+        return unchallenged.redactColumn.map { column in
+            Fault(
+                column: column, message: "redact=yes has no effect with inject=aws: no request contains the key",
+                hint: "remove redact=")
+        }
+    }
+
+    /// The faults of `challenge=none`.
+    private func challengeFault(at pattern: SitePattern?) -> Fault? {
+        guard let column = unchallenged.challengeColumn else { return nil }
+        func fault(_ column: Int, _ message: String, _ hint: String) -> Fault {
+            Fault(column: column, message: message, hint: hint)
+        }
         if let pattern, pattern.scheme != .https {
             return fault(column, "challenge=none is for https only", "list the https:// site")
         }
-        if words.place != nil {
+        if unchallenged.place != nil {
             return fault(
                 column, "challenge=none has no effect with inject=", "remove one of the two options")
         }
