@@ -74,6 +74,13 @@ package struct ClientSignature: Equatable, Sendable {
         payload = try SignedPayload(of: request, isPresigned: written.isQuery, scope)
     }
 
+    /// The access key ID in a value of Authorization, before the rest of the request is read; nil if that is not such a
+    /// signature.
+    package static func accessKeyID(inField value: some StringProtocol) -> String? {
+        let parts = try? SignatureText(Array(value.utf8)).parts()
+        return parts?.credential.split(separator: "/", omittingEmptySubsequences: false).first.map(String.init)
+    }
+
     /// The names are unique, sorted and tokens, so that no two requests have one canonical form.
     private static func names(in text: String) throws(AWSSignatureError) -> [String] {
         let names = text.lowercased().split(separator: ";", omittingEmptySubsequences: false).map(String.init)

@@ -30,7 +30,7 @@ enum SignatureText {
     /// `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`, in any order. Some clients omit the spaces.
     private static func parts(ofField value: String) throws(AWSSignatureError) -> Parts {
         let halves = value.split(separator: " ", maxSplits: 1)
-        try check(algorithm: String(halves[0]))
+        try check(algorithm: halves.first.map(String.init) ?? "")
         var found: [String: String] = [:]
         for pair in halves.dropFirst().first?.split(separator: ",") ?? [] {
             let pair = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -37,6 +37,14 @@ import Testing
         }
     }
 
+    @Test func theAccessKeyIDCanBeReadAlone() {
+        let value = Sample.authorization(Self.scope, "host").dropFirst("Authorization:".count)
+        #expect(ClientSignature.accessKeyID(inField: value) == Sample.placeholder)
+        for other in ["", " ", "Bearer countersign", "AWS4-HMAC-SHA256 Credential=countersign/x"] {
+            #expect(ClientSignature.accessKeyID(inField: other) == nil)
+        }
+    }
+
     @Test func theQueryIsRead() throws {
         let signature = try #require(try Self.signature([], target: Self.query))
         #expect(signature.place == .query(expiresSeconds: 60) && signature.accessKeyID == Sample.placeholder)
