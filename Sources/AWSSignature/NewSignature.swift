@@ -62,7 +62,8 @@ extension SigningKeys {
                 sessionToken: sessionToken)
         case .query:
             var target = presignedTarget(of: request, client.scope, signedFields: names.joined(separator: ";"))
-            // Parsed again, so that what is signed is what is sent.
+            // Parsed again, so that what is signed is what is sent. Copies of the session token stay behind in memory:
+            // without the secret it is of no use.
             var query = CanonicalRequest.query(QueryParameter.parse(target.dropFirst(request.path.count + 1)))
             digits = signature(query)
             query.wipe()
