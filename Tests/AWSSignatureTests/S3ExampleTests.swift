@@ -65,6 +65,18 @@ import Testing
         #expect(try Self.signed("GET", "/a$/é/.%2f.. %25", fields).digits != encoded)
     }
 
+    @Test func aPlusSignInAPathIsNoSpace() throws {
+        let fields = ["x-amz-content-sha256:\(Self.emptyHash)", Self.date]
+        #expect(try Self.signed("GET", "/a+b", fields).digits == Self.signed("GET", "/a%2Bb", fields).digits)
+    }
+
+    /// Only a presigned request may have any content without a word about it.
+    @Test func contentThatIsNotDeclaredIsHashed() throws {
+        let request = Sample.request(
+            "PUT", "/a", host: Self.host, [Self.date, Sample.authorization(Self.scope, "host;x-amz-date")])
+        #expect(try ClientSignature(of: request)?.payload == .content)
+    }
+
     @Test func aPresignedURLIsThatOfTheExample() throws {
         let before = "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="
         let after = "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&X-Amz-Signature="
