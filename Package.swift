@@ -183,8 +183,9 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Answering", "Parents", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS", "SitePolicy",
-                "Certificates", "Cookies", "Challenges", "Events", "JSON", "Addresses", "Cryptography", "CLinux",
+                "Answering", "AWSSignature", "Parents", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
+                "SitePolicy", "Certificates", "Cookies", "Challenges", "Events", "JSON", "Addresses", "Cryptography",
+                "CLinux",
             ], nio),
         module(
             "CountersignNIO",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAWSSignature
 import CountersignAnswering
 import CountersignChallenges
 import CountersignCookies
@@ -21,6 +22,10 @@ final class Dialogue {
     var injection: SentInjection?
     /// Why it was not sent.
     var withheldInjection: Refusal?
+    /// Replaces the signatures in the content of the last request; nil if there are none.
+    var chunkSigner: ChunkSigner?
+    /// The content was waited for, or need not be, so that the request can be signed.
+    var hasWaitedForContent = false
     /// The part received so far of the response with the most recently answered challenge.
     var lastChallenge: BufferedResponse?
 }

@@ -118,7 +118,7 @@ extension ExchangeDriver {
         if case .done = mode { return }
         let sends = body.received(content, isOpen: takesContent)
         if let refusal = excess(UInt64(body.speed.receivedBytes)) { return contentRefused(refusal) }
-        if sends, let stream { stream.send(content) }
+        if sends, let stream, !sendPiece(content, to: stream) { return }
         if stepAwaitingContent != nil, body.hasLostItsStart || body.isFull { continueWithContent() }
         pace()
     }
@@ -148,7 +148,7 @@ extension ExchangeDriver {
             return releaseContent()
         }
         if body.ended(trailers: trailers, isOpen: takesContent), let stream {
-            stream.finish(trailers: trailers)
+            guard finishContent(of: stream, trailers: trailers) else { return }
             stream.flush()
         }
         continueWithContent()
@@ -159,6 +159,7 @@ extension ExchangeDriver {
         guard let step = stepAwaitingContent else { return }
         stepAwaitingContent = nil
         guard case .deciding = mode else { return }
+        if route.injection != nil, endsWaitForContentToSign(step) { return }
         guard body.hasEnded else {
             return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
         }

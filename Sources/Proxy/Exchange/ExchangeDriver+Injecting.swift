@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignAWSSignature
 import CountersignAddresses
 import CountersignAnswering
 import CountersignChallenges
@@ -30,20 +31,21 @@ final class InjectionUse {
     }
 
     /// To the breaker, the token counts as one that answers a challenge without a realm.
-    func key(of token: TokenCredential) -> Breaker.Key {
-        Breaker.Key(
-            space: AuthenticationSpace(origin: origin, realm: nil, scheme: .bearer), credential: token.reference)
+    func key(of token: CredentialReference) -> Breaker.Key {
+        Breaker.Key(space: AuthenticationSpace(origin: origin, realm: nil, scheme: .bearer), credential: token)
     }
 
     /// Whether the client's Authorization only stands for the token.
     func stands(for head: RequestHead) -> Bool {
         switch rule.place {
         case .header(let name, _, _): guard name.lowercased() == FieldName.authorization.text else { return false }
-        case .basic: break
+        case .basic, .aws: break
         case .query, .cookie: return false
         }
         let values = head.fields.values(named: "Authorization")
-        return values.count == 1 && rule.isPlaceholder(values[0].utf8)
+        guard values.count == 1 else { return false }
+        guard case .aws = rule.place else { return rule.isPlaceholder(values[0].utf8) }
+        return ClientSignature.accessKeyID(inField: values[0]).map { rule.isPlaceholder($0.utf8) } == true
     }
 }
 
@@ -74,7 +76,7 @@ struct Injected {
 }
 
 /// Why a token is not sent.
-private struct Withheld: Error {
+struct WithheldInjection: Error {
     let reason: Refusal
 
     init(_ reason: Refusal) { self.reason = reason }
@@ -82,15 +84,36 @@ private struct Withheld: Error {
     init(_ cause: Refusal.Cause, _ text: String) { reason = Refusal(cause, text) }
 }
 
-/// A token that went out with a request, and what its response needs.
+/// What is put into a request.
+private enum InjectedSecret {
+    case token(TokenCredential)
+    /// Keys that sign the request.
+    case keys(PasswordCredential)
+
+    var reference: CredentialReference {
+        switch self {
+        case .token(let token): token.reference
+        case .keys(let keys): keys.reference
+        }
+    }
+}
+
+/// A credential that went out with a request, or has signed it, and what its response needs.
 final class SentInjection {
-    let token: TokenCredential
-    /// Replaces the token in the response; nil if it is not looked for.
+    let credential: CredentialReference
+    /// The token that the response must not contain; nil if it is not looked for.
+    let redacted: Secret?
+    /// Replaces it.
     var redactor: SecretRedactor?
 
-    init(_ token: TokenCredential, isRedacted: Bool) {
-        self.token = token
-        redactor = isRedacted ? SecretRedactor(token.token) : nil
+    fileprivate init(_ secret: InjectedSecret, isRedacted: Bool) {
+        credential = secret.reference
+        if case .token(let token) = secret, isRedacted {
+            redacted = token.token
+            redactor = SecretRedactor(token.token)
+        } else {
+            redacted = nil
+        }
     }
 }
 
@@ -166,11 +189,16 @@ extension ExchangeDriver {
     /// The request's changes for the token of the site's line; none if the request must not have it.
     func injected(_ use: InjectionUse) -> Injected {
         dialogue?.injection = nil
-        do throws(Withheld) {
-            let token = try permittedToken(use)
-            var injected = try changes(for: use.rule, token.token)
-            beginDialogue().injection = SentInjection(token, isRedacted: use.rule.isRedacted)
-            record.answered("injected", with: token.reference)
+        dialogue?.chunkSigner = nil
+        do throws(WithheldInjection) {
+            let secret = try permittedSecret(use)
+            var injected: Injected
+            switch secret {
+            case .token(let token): injected = try changes(for: use.rule, token.token)
+            case .keys(let keys): injected = try signedAgain(use.rule, keys)
+            }
+            beginDialogue().injection = SentInjection(secret, isRedacted: use.rule.isRedacted)
+            record.answered("injected", with: secret.reference)
             foreignCause?.addedSecret = true
             if use.rule.isRedacted {
                 // A part of the token, or its compressed form, would not be recognised.
@@ -187,35 +215,41 @@ extension ExchangeDriver {
 
     /// The token, if the origin's certificate verifies, no page of another origin has caused the request, the client
     /// does not authenticate itself and is still the same user's, and the site has not rejected the token.
-    private func permittedToken(_ use: InjectionUse) throws(Withheld) -> TokenCredential {
-        if let refusal = foreignCause?.refusal { throw Withheld(refusal.refusal) }
+    private func permittedSecret(_ use: InjectionUse) throws(WithheldInjection) -> InjectedSecret {
+        if let refusal = foreignCause?.refusal { throw WithheldInjection(refusal.refusal) }
         // A person who follows a link wants a page. No API is used so, and the link may be any page's.
-        if case .navigation? = foreignCause?.verdict { throw Withheld("a page of another origin has led there") }
+        if case .navigation? = foreignCause?.verdict {
+            throw WithheldInjection("a page of another origin has led there")
+        }
         // A certificate that somebody has accepted is no proof of who reads the token.
-        guard acquisition.trust == .verified else { throw Withheld(.untrusted) }
-        guard mayBeAnswered else { throw Withheld(.ownAuthorization, "the client authenticates itself") }
-        guard session.isStillSameUser() else { throw Withheld("another user has the client's place") }
+        guard acquisition.trust == .verified else { throw WithheldInjection(.untrusted) }
+        guard mayBeAnswered else { throw WithheldInjection(.ownAuthorization, "the client authenticates itself") }
+        guard session.isStillSameUser() else { throw WithheldInjection("another user has the client's place") }
         if use.rule.isRedacted, head.upgrade != nil {
-            throw Withheld("redact=yes cannot search what follows an upgrade")
+            throw WithheldInjection("redact=yes cannot search what follows an upgrade")
         }
         switch use.decision {
-        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw Withheld(reason)
+        case .performDefaultHandling(let reason), .rejectProtectionSpace(let reason): throw WithheldInjection(reason)
         case .useCredential(.token(let token)):
             if policy.hasExpired(token.reference, now: services.shared.wallClock) {
                 renew(token.reference)
-                throw Withheld(.noCredential, "the access token \"\(token.name)\" has expired")
+                throw WithheldInjection(.noCredential, "the access token \"\(token.name)\" has expired")
             }
             if use.rule.isRedacted, token.token.count < SecretRedactor.minimumBytes {
-                throw Withheld("redact=yes cannot find a token of fewer than \(SecretRedactor.minimumBytes) bytes")
+                throw WithheldInjection(
+                    "redact=yes cannot find a token of fewer than \(SecretRedactor.minimumBytes) bytes")
             }
             if use.rule.isRedacted, case .query = use.rule.place,
                 !token.token.withBytes({ $0.allSatisfy(isUnreserved) })
             {
-                throw Withheld("redact=yes cannot find a token that is percent-encoded")
+                throw WithheldInjection("redact=yes cannot find a token that is percent-encoded")
             }
-            if let refusal = services.shared.breaker.refusal(of: use.key(of: token)) { throw Withheld(refusal) }
-            return token
-        case .useCredential: throw Withheld(.noCredential, "only a token can be injected")
+            if let refusal = services.shared.breaker.refusal(of: use.key(of: token.reference)) {
+                throw WithheldInjection(refusal)
+            }
+            return .token(token)
+        case .useCredential(.password(let keys)) where use.rule.place == .aws: return .keys(keys)
+        case .useCredential: throw WithheldInjection(.noCredential, "only a token can be injected")
         }
     }
 
@@ -225,7 +259,7 @@ extension ExchangeDriver {
         Task { _ = await renewer.renew(token, .expired) }
     }
 
-    private func changes(for rule: SecretInjection, _ token: Secret) throws(Withheld) -> Injected {
+    private func changes(for rule: SecretInjection, _ token: Secret) throws(WithheldInjection) -> Injected {
         var injected = Injected()
         switch rule.place {
         case .header(let name, let prefix, let suffix):
@@ -236,15 +270,16 @@ extension ExchangeDriver {
                 try field("Authorization", InjectedBasic(prefix: prefix, token, suffix: suffix), rule))
         case .query(let name):
             guard path.first == UInt8(ascii: "/"), !path.contains(UInt8(ascii: "#")) else {
-                throw Withheld("the request's target has no query")
+                throw WithheldInjection("the request's target has no query")
             }
             guard case .changed(let before, let after) = rule.target(path, parameter: name) else {
-                throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
+                throw WithheldInjection(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
             }
             injected.target = Self.joined(before, token, after)[...]
+        case .aws: throw WithheldInjection(.noCredential, "a token cannot sign requests to AWS")
         case .cookie(let name):
             guard !SentCookies(sentCookies).contains(name) else {
-                throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
+                throw WithheldInjection(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
             }
             injected.cookie = InjectedCookie(others: CookieField(own: sentCookies, []), name: name, secret: token)
         }
@@ -254,10 +289,10 @@ extension ExchangeDriver {
     /// A field in place of the client's, if that is the placeholder or missing.
     private func field(
         _ name: String, _ value: some SecretFieldValue, _ rule: SecretInjection
-    ) throws(Withheld) -> AddedField {
+    ) throws(WithheldInjection) -> AddedField {
         let own = head.fields.values(named: name)
         guard own.isEmpty || own.count == 1 && rule.isPlaceholder(own[0].utf8) else {
-            throw Withheld(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
+            throw WithheldInjection(.ownAuthorization, "the client sends a value of its own in \(rule.description)")
         }
         return AddedField(name, value, replaces: !own.isEmpty)
     }
@@ -266,8 +301,9 @@ extension ExchangeDriver {
 
     /// Reports the site's verdict about the token to the breaker.
     func noteInjection(_ use: InjectionUse, status: Int) {
-        guard let token = dialogue?.injection?.token else { return }
-        let key = use.key(of: token)
+        // AWS locks nobody out, and its reasons to refuse a signature are many.
+        guard let credential = dialogue?.injection?.credential, use.rule.place != .aws else { return }
+        let key = use.key(of: credential)
         guard status == 401 else {
             if status < 400, !use.hasReported {
                 use.hasReported = true
@@ -295,10 +331,13 @@ extension ExchangeDriver {
 
     /// Says of a 401 what became of the token, in place of why the challenge was not answered.
     func explainInjection(status: Int) {
-        guard status == 401 else { return }
-        if let token = dialogue?.injection?.token {
+        let isAWS = if case .aws? = route.injection?.rule.place { true } else { false }
+        guard status == 401 || isAWS && (status == 400 || status == 403) else { return }
+        if let credential = dialogue?.injection?.credential {
+            // AWS says only in the content whether it refuses the signature or the request.
+            guard !isAWS else { return }
             record.rejected()
-            record.explain("the site has rejected credential \"\(token.name)\", which was injected")
+            record.explain("the site has rejected credential \"\(credential.name)\", which was injected")
         } else if let reason = dialogue?.withheldInjection {
             record.explain("not injected: \(reason.text)")
         }
@@ -316,8 +355,8 @@ extension ExchangeDriver {
 
     /// Takes the token out of fields.
     func redact(_ fields: FieldLines) {
-        guard let injection = dialogue?.injection, injection.redactor != nil else { return }
-        injection.token.token.withBytes { fields.redact($0) }
+        guard let token = dialogue?.injection?.redacted else { return }
+        token.withBytes { fields.redact($0) }
     }
 
     /// With the token percent-encoded, in one array that can be overwritten.

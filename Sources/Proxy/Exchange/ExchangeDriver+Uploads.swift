@@ -117,7 +117,7 @@ extension ExchangeDriver {
     func sendContent(to stream: any OriginStream) {
         let isComplete = body.hasEnded
         while let content = body.nextBuffered() {
-            stream.send(content)
+            guard sendPiece(content, to: stream) else { return interrupted() }
             guard isCurrent(stream) else { return interrupted() }
         }
         if body.hasSpooledContent {
@@ -128,7 +128,7 @@ extension ExchangeDriver {
             return sendSpooledContent()
         }
         body.requestWritten()
-        if isComplete { stream.finish(trailers: body.trailers) }
+        if isComplete, !finishContent(of: stream, trailers: body.trailers) { return }
         guard isCurrent(stream) else { return }
         pace()
         stream.flush()
@@ -163,7 +163,7 @@ extension ExchangeDriver {
             case .success(let content):
                 upload.nextRecord += 1
                 lastProgress = services.now
-                stream.send(content)
+                guard sendPiece(content, to: stream) else { return }
                 self.stream?.flush()
                 sendSpooledContent()
             }
@@ -176,9 +176,8 @@ extension ExchangeDriver {
         let rest = spool.rest
         let isComplete = body.hasEnded
         body.endReplay()
-        stream.send(rest)
-        guard isCurrent(stream) else { return }
-        if isComplete { stream.finish(trailers: body.trailers) }
+        guard sendPiece(rest, to: stream), isCurrent(stream) else { return }
+        if isComplete, !finishContent(of: stream, trailers: body.trailers) { return }
         guard isCurrent(stream) else { return }
         stream.flush()
         pace()

@@ -148,7 +148,9 @@ final class ExchangeDriver {
         body = RequestBodyRelay(
             // A parent that opens no tunnel challenges the request itself.
             hasContent: hasContent, keeps: keeps || route.answersSite && services.shared.routes != nil,
-            limitBytes: services.configuration.replayLimitBytes, spool: spool)
+            limitBytes: route.injection?.rule.place == .aws
+                ? max(Self.signedContentBytes, services.configuration.replayLimitBytes)
+                : services.configuration.replayLimitBytes, spool: spool)
         // Scrapes and the page itself are no traffic.
         let isOwn = services.configuration.ownSite.map { $0.origin == route.origin } ?? false
         record = ExchangeRecord(in: isOwn ? nil : services.shared.journal)
@@ -290,6 +292,7 @@ final class ExchangeDriver {
         if body.hasSpooledContent, step.needsContent {
             return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
         }
+        if route.injection != nil, waitsForContentToSign(step) { return }
         if !body.hasEnded, step.needsContent {
             if case .length(let count) = head.framing, count > UInt64(body.limitBytes) {
                 return run(answers.replayImpossible(reason: Refusal(tooMuchContent), for: self))
