@@ -13,14 +13,19 @@ package struct ProxyConfiguration: Sendable {
         /// A listening stream socket that this process has inherited, and owns. `isOwn`: this process removes the
         /// socket file, if it has one.
         case inherited(descriptor: Int32, isOwn: Bool)
+        /// A listening TCP socket in the network namespace of a sandbox, in which this process's command runs and
+        /// nothing else. This process owns it.
+        case sandbox(descriptor: Int32)
     }
 
     package var listeningAddresses: [ListeningAddress] = [.tcp(host: "127.0.0.1", port: 3128)]
     /// The tokens of which `Proxy-Authorization` must contain one, if one is required.
     package var clientTokens: [ClientToken] = []
     /// The process whose descendants are served without the token. They have it in their environment, but some of
-    /// them, such as Java, cannot send it.
+    /// them, such as Java, cannot send it. They count as clients that have sent the first of ``clientTokens``.
     package var admittedAncestor: Int32?
+    /// Whether requests to sites that are not listed are refused, in place of being forwarded without an answer.
+    package var refusesUnlistedSites = false
     /// Whether a client must run as the same user as this process, or as one of ``allowedUsers``.
     package var requiresSameUser = true
     /// The numbers of the other users that are served.

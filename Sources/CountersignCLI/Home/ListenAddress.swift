@@ -47,7 +47,7 @@ struct ListenAddress {
         switch address {
         case .unix: true
         case .tcp(let host, _): HostText.isLoopbackAddress(host)
-        case .inherited: false
+        case .inherited, .sandbox: false
         }
     }
 

@@ -313,6 +313,7 @@ package final class ProxyRuntime: Sendable {
             case .tcp(let host, let port): HostText.joined(host, port)
             case .unix(let path): "unix:\(path)"
             case .inherited(let descriptor, _): "the inherited socket \(descriptor)"
+            case .sandbox: "the socket of the sandbox"
             }
         }
         let attempt = "cannot listen on \(names.joined(separator: ", "))"

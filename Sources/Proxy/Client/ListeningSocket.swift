@@ -20,6 +20,9 @@ package struct ListeningSocket: Sendable {
     }
     /// The socket file to remove at the end; nil without one, or if it is the service manager's.
     let ownPath: String?
+    /// Whether it is in the network namespace of a sandbox, in which everything belongs to this process's command. The
+    /// kernel's tables, as this process sees them, do not have its connections.
+    let isInSandbox: Bool
 
     private static let backlog: Int32 = 4096
 
@@ -36,6 +39,8 @@ package struct ListeningSocket: Sendable {
             chmod(path, 0o600)
         case .inherited(let descriptor, let isOwn):
             try self.init(inherited: descriptor, isOwn: isOwn)
+        case .sandbox(let descriptor):
+            try self.init(inherited: descriptor, isOwn: true, isInSandbox: true)
         }
     }
 
@@ -60,14 +65,16 @@ package struct ListeningSocket: Sendable {
         }
         self.descriptor = descriptor
         self.ownPath = ownPath
+        isInSandbox = false
         (name, self.address) = try Self.name(of: descriptor)
     }
 
-    private init(inherited descriptor: Int32, isOwn: Bool) throws {
+    private init(inherited descriptor: Int32, isOwn: Bool, isInSandbox: Bool = false) throws {
         guard Self.option(SO_ACCEPTCONN, of: descriptor) == 1,
             Self.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
         else { throw NotListening(descriptor: descriptor) }
         self.descriptor = descriptor
+        self.isInSandbox = isInSandbox
         (name, self.address) = try Self.name(of: descriptor)
         ownPath = isOwn && address == nil ? String(name.dropFirst("unix:".count)) : nil
     }

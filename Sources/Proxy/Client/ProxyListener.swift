@@ -56,12 +56,13 @@ package final class ProxyListener: Sendable {
         for address in services.configuration.listeningAddresses {
             let socket = try ListeningSocket(address)
             sockets.withLockedValue { $0.append(socket) }
-            let channel = try await bootstrap(isUnix: socket.address == nil, socket: socket.clientName)
+            let channel = try await bootstrap(for: socket)
                 .serverChannelOption(.autoRead, value: isAccepting)
                 .withBoundSocket(socket.copy()).get()
             channels.withLockedValue { $0.append(channel) }
             names.append(socket.name)
-            if let address = socket.address {
+            // The same address is another one here.
+            if let address = socket.address, !socket.isInSandbox {
                 for loop in loops.values { await onLoop(loop) { $0.ownListeners.add(address) } }
             }
         }
@@ -170,8 +171,9 @@ package final class ProxyListener: Sendable {
         try? await bound.eventLoop.submit { body(bound.value) }.get()
     }
 
-    private func bootstrap(isUnix: Bool, socket: String?) -> ServerBootstrap {
-        ServerBootstrap(group: group)
+    private func bootstrap(for socket: ListeningSocket) -> ServerBootstrap {
+        let isUnix = socket.address == nil
+        return ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
             // The default of four accepts per pass of the event loop starves new clients while others are busy.
             .serverChannelOption(.maxMessagesPerRead, value: 64)
@@ -183,8 +185,9 @@ package final class ProxyListener: Sendable {
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
-                if isUnix { return self.acceptUnix(channel, socket: socket) }
+                if isUnix { return self.acceptUnix(channel, socket: socket.clientName) }
                 _ = channel.setOption(.tcpOption(.tcp_nodelay), value: 1)
+                if socket.isInSandbox { return self.acceptFromSandbox(channel) }
                 return self.acceptTCP(channel)
             }
     }
@@ -223,14 +226,41 @@ package final class ProxyListener: Sendable {
         }
     }
 
+    /// A client in the sandbox of this process's command, so that it is this user's. Which of the command's processes
+    /// it is stays unknown: the tables that this process can ask are those of another network namespace.
+    private func acceptFromSandbox(_ channel: any Channel) -> EventLoopFuture<Void> {
+        let loop = channel.eventLoop
+        guard let needs = clientNeeds else {
+            return loop.makeCompletedFuture { try self.addFromSandbox(channel, nil) }
+        }
+        return services.lookups.run(on: loop) { [identification = self.identification] in
+            identification.facts(uid: getuid(), socketInode: nil, needs)
+        }.flatMapThrowing { try self.addFromSandbox(channel, $0) }
+    }
+
+    private func addFromSandbox(_ channel: any Channel, _ facts: ClientFacts?) throws {
+        try admit(add(channel, ClientProcess(uid: getuid()), addresses: nil), facts)
+    }
+
+    /// The client need not send the token: it has been recognised in another way.
+    private func admit(_ connection: ClientConnection, _ facts: ClientFacts?) {
+        connection.isAdmitted = true
+        guard var facts else { return }
+        if let name = services.configuration.clientTokens.first?.name { facts.token = .named(name) }
+        connection.session.identified(as: facts)
+    }
+
     private func addTCP(
         _ channel: any Channel, _ addresses: (client: SocketAddress, server: SocketAddress),
         _ owner: SocketOwner.Owner?, isAdmitted: Bool, _ facts: ClientFacts?
     ) throws {
         let connection = try add(
             channel, ClientProcess(uid: owner?.uid, socketInode: owner?.inode), addresses: addresses)
-        connection.isAdmitted = isAdmitted
-        if let facts { connection.session.identified(as: facts) }
+        if isAdmitted {
+            admit(connection, facts)
+        } else if let facts {
+            connection.session.identified(as: facts)
+        }
         guard services.journal.wantsProcess, facts?.pid == nil, let inode = owner?.inode else { return }
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         services.lookups.run(on: channel.eventLoop) { ProcessOfSocket.find(inode: inode) }

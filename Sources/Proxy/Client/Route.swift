@@ -154,6 +154,8 @@ final class Route {
     var hostSpelling: [UInt8] = []
     /// ``ConnectionTerms/mayBeLocal``
     let mayBeLocal: Bool
+    /// ``ProxyConfiguration/refusesUnlistedSites`` is why connections to the origin are refused.
+    private let isUnlisted: Bool
     /// The origin has ignored or rejected an expectation (RFC 9110 §10.1.1), so that waiting for it is useless.
     var ignoresExpectations = false
     /// False once the route is out of date.
@@ -196,6 +198,9 @@ final class Route {
             shared.configuration.answersSites
             ? policy.sites.verdict(for: origin, client: client.siteClient)
             : .tunnel(reason: "only parents are answered")
+        let unlisted = shared.configuration.refusesUnlistedSites ? verdict.unlisted : nil
+        if let unlisted { verdict = .refuse(reason: unlisted) }
+        isUnlisted = unlisted != nil
         siteRule = if case .answer(let rule) = verdict { rule } else { nil }
         let lines = siteRule == nil ? nil : policy.sites.requestRules(for: origin, client: client.siteClient)
         if let lines, let decision { verdict = lines.verdict(of: decision) }
@@ -275,7 +280,7 @@ final class Route {
     /// may carry requests to that site.
     private(set) lazy var mayCarryRequests: Bool = {
         guard policy.sites.hasPlainSites, shared.configuration.answersSites else { return false }
-        if case .refuse = verdict { return false }
+        if case .refuse = verdict, !isUnlisted { return false }
         if case .tunnel = policy.sites.verdict(for: origin.withoutTLS, client: client.siteClient) { return false }
         return true
     }()
@@ -378,5 +383,17 @@ extension ProtectionSpaceCache.Key {
     init(_ key: UpstreamKey, _ tag: CredentialReference) {
         self.init(
             origin: key.origin, trust: key.trust, credential: tag, principal: key.principal, line: key.line)
+    }
+}
+
+extension SiteVerdict {
+    /// Why a site that is only tunnelled is no listed one for this client; nil if it is, or with another verdict.
+    fileprivate var unlisted: Refusal? {
+        guard case .tunnel(let reason) = self, reason.cause != .notIntercepted else { return nil }
+        let remedy = reason.cause == .notListed ? ": `countersign sites add` lists one" : ""
+        return Refusal(
+            reason.cause,
+            "\(reason.text); the command runs in a sandbox, which reaches only the sites that are listed for it"
+                + remedy)
     }
 }
