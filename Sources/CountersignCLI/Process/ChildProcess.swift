@@ -26,20 +26,24 @@ enum ChildProcess {
         return status
     }
 
-    private static func start(
-        _ words: [String], _ environment: [String: String], _ descriptors: InheritedDescriptors
+    /// Starts `words`, with the descriptors `passed` under the same numbers, and with the signals `blocked`. If that
+    /// fails, reports why and throws 127 or 126.
+    static func start(
+        _ words: [String], _ environment: [String: String], _ descriptors: InheritedDescriptors,
+        passing passed: [Int32] = [], blocking blocked: sigset_t? = nil
     ) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        descriptors.restrict(&actions)
+        descriptors.restrict(&actions, passing: passed)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         // The child starts as it would from a shell: no signal blocked or ignored.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        if let blocked { mask = blocked }
+        posix_spawnattr_setsigmask(&attributes, &mask)
         var defaults = sigset_t()
         sigemptyset(&defaults)
         for number in [SIGPIPE, SIGXFSZ] { sigaddset(&defaults, number) }
@@ -58,7 +62,8 @@ enum ChildProcess {
         return child
     }
 
-    private static func wait(for child: pid_t) -> Int32 {
+    /// Waits for the end of the child, and returns its status as ``run(_:environment:descriptors:)`` does. Blocks.
+    static func wait(for child: pid_t) -> Int32 {
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0 {
             guard errno == EINTR else { return 1 }
@@ -106,12 +111,15 @@ struct InheritedDescriptors: Sendable {
         descriptors = listed.compactMap { Int32($0) }.filter { $0 > 2 }.sorted().compactMap(Descriptor.init(inherited:))
     }
 
-    /// Closes all other descriptors in the child, also those that other threads open before it starts.
-    func restrict(_ actions: inout posix_spawn_file_actions_t) {
+    /// Closes all other descriptors in the child but `passed`, also those that other threads open before it starts.
+    func restrict(_ actions: inout posix_spawn_file_actions_t, passing passed: [Int32] = []) {
+        // A copy onto itself clears close-on-exec.
+        for number in passed { posix_spawn_file_actions_adddup2(&actions, number, number) }
+        let kept = descriptors.filter(\.isUnchanged).map(\.number) + passed
         var next: Int32 = 3
-        for kept in descriptors where kept.isUnchanged {
-            for number in next..<kept.number { posix_spawn_file_actions_addclose(&actions, number) }
-            next = kept.number + 1
+        for number in kept.sorted() {
+            for closed in next..<number { posix_spawn_file_actions_addclose(&actions, closed) }
+            next = number + 1
         }
         _ = csn_close_from(&actions, next)
     }

@@ -13,7 +13,8 @@ enum SignalWatch {
 
     private static let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2]
 
-    private static var set: sigset_t {
+    /// All of them.
+    static var set: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
         for number in numbers { sigaddset(&set, number) }
