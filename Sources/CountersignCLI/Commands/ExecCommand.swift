@@ -8,6 +8,7 @@ import CountersignNIO
 import CountersignCryptography
 import CountersignProxy
 import CountersignReporting
+import CountersignSitePolicy
 import FoundationEssentials
 import Glibc
 
@@ -26,7 +27,12 @@ struct ExecCommand: AsyncParsableCommand {
             Run sudo first, as in the last example; it uses root's home unless you pass --home.
 
             If the vault has a passphrase and the running `countersign serve` has it open, that runs the proxy, and \
-            nobody is asked for the passphrase. With --access-log, --allow-user or --allow-local, this command runs it.
+            nobody is asked for the passphrase. With --access-log, --allow-user, --allow-local, --sandbox or --as, \
+            this command runs it.
+
+            With --sandbox, the command reaches listed sites only, and sees the system's programs, the folder in which \
+            it starts and the paths that you name. Your home folder is empty, and the rest of the network and the \
+            machine is not there.
 
             At its end, one line on standard error for each site whose challenge was not answered says why, and which \
             command helps.
@@ -38,9 +44,19 @@ struct ExecCommand: AsyncParsableCommand {
               countersign exec -- curl https://git.corp.example/
               countersign exec --home ./work -- sh -c 'git pull && make'
               sudo countersign exec --allow-user _apt -- apt-get update
+              countersign exec --sandbox --sandbox-read ~/.gitconfig --as agent -- ./agent
             """)
 
     @OptionGroup var homeOption: HomeOption
+
+    @OptionGroup var sandbox: SandboxOptions
+
+    @Option(
+        name: .customLong("as"),
+        help: ArgumentHelp(
+            "Give the command's client token this name, which for=token:NAME in the list of sites permits.",
+            valueName: "name"))
+    var clientName: String?
 
     @OptionGroup var logOptions: AccessLogOptions
 
@@ -56,7 +72,7 @@ struct ExecCommand: AsyncParsableCommand {
         parsing: .captureForPassthrough, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
     var command: [String] = []
 
-    private var words: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
+    var words: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func validate() throws {
         // The parser captures an unknown option before the command as the first word of the command.
@@ -65,6 +81,14 @@ struct ExecCommand: AsyncParsableCommand {
             throw ValidationError("unknown option '\(first)'")
         }
         guard !words.isEmpty else { throw ValidationError("there is no command to run") }
+        if let clientName, !ClientRule.Word.isName(clientName) {
+            throw ValidationError(
+                "--as \(clientName.debugDescription) is not a name: write letters, digits, . _ and -, and begin with a "
+                    + "letter or digit")
+        }
+        guard !sandbox.isOn || allowedUsers.allowUser.isEmpty else {
+            throw ValidationError("--allow-user has no effect with --sandbox, in which there are no other users")
+        }
     }
 
     func run() async throws {
@@ -84,6 +108,13 @@ struct ExecCommand: AsyncParsableCommand {
             }
             throw ExitCode(status)
         }
+        throw ExitCode(try await runWithOwnProxy(home, access, descriptors))
+    }
+
+    /// Runs the proxy in this process, and the command; returns its exit status.
+    private func runWithOwnProxy(
+        _ home: Home, _ access: VaultAccess, _ descriptors: InheritedDescriptors
+    ) async throws -> Int32 {
         let logger = ConsoleLogHandler.logger(.warning)
         let keeper = try PolicyKeeper(
             home: home, interception: .always, environment: ProcessInfo.processInfo.environment, logger: logger,
@@ -92,27 +123,30 @@ struct ExecCommand: AsyncParsableCommand {
         ParentOptions.answerParents(with: keeper, logger: logger)
         EndingWarnings.writeLastDay(of: keeper)
         let token = Secret(utf8: Hex.encode(Randomness.bytes(16)))
-        var configuration = ProxyConfiguration()
-        configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
-        configuration.clientTokens = [ClientToken(token)]
-        configuration.admittedAncestor = getpid()
-        configuration.allowedUsers = try allowedUsers.numbers()
-        spool.apply(to: &configuration, home)
-        configuration.permitsLocalNames = localNames.allowLocal
-        configuration.speaksHTTP2 = !http2.isOff
-        configuration.drainSeconds = 0
         let routes = try await parents.loadedFinder(home)
         let upkeep = Task { await routes?.run() }
         defer { upkeep.cancel() }
         let unanswered = UnansweredSites(policy: keeper.policy)
-        let runtime = try await ProxyRuntime(
-            keeper: keeper, configuration: configuration,
-            accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false, observer: unanswered.observer,
-            routes: routes, logger: logger)
+        let sandboxed = try await sandbox.isOn ? startInSandbox(token, home, access, descriptors) : nil
+        defer { sandboxed?.files.remove() }
+        let runtime: ProxyRuntime
+        do {
+            runtime = try await ProxyRuntime(
+                keeper: keeper, configuration: try configuration(token, home, sandboxed),
+                accessLog: try logOptions.open(logger), threads: 1, hasControlSocket: false,
+                observer: unanswered.observer, routes: routes, logger: logger)
+        } catch {
+            await sandboxed?.child.abandon()
+            throw error
+        }
         let status: Int32
         do {
-            status = try await run(
-                through: runtime.addresses.first ?? "", token: token, home, access, descriptors)
+            if let sandboxed {
+                status = await sandboxed.child.run()
+            } else {
+                status = try await run(
+                    through: runtime.addresses.first ?? "", token: token, home, access, descriptors)
+            }
         } catch {
             await runtime.stop()
             throw error
@@ -120,15 +154,35 @@ struct ExecCommand: AsyncParsableCommand {
         await runtime.stop()
         let isListEmpty = keeper.policy.current.sites.isReallyEmpty
         ExecSummary(report: UnansweredReport(unanswered, isListEmpty: isListEmpty), home: home).write(status: status)
-        throw ExitCode(status)
+        return status
+    }
+
+    private func configuration(
+        _ token: Secret, _ home: Home, _ sandboxed: Sandboxed?
+    ) throws -> ProxyConfiguration {
+        var configuration = ProxyConfiguration()
+        if let sandboxed {
+            configuration.listeningAddresses = [.sandbox(descriptor: sandboxed.child.listener)]
+            configuration.refusesUnlistedSites = true
+        } else {
+            configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]
+        }
+        configuration.clientTokens = [ClientToken(token, name: clientName)]
+        configuration.admittedAncestor = getpid()
+        configuration.allowedUsers = try allowedUsers.numbers()
+        spool.apply(to: &configuration, home)
+        configuration.permitsLocalNames = localNames.allowLocal
+        configuration.speaksHTTP2 = !http2.isOff
+        configuration.drainSeconds = 0
+        return configuration
     }
 
     /// A proxy in the home's running server if that has the vault open, so that the passphrase is not needed. It
-    /// neither writes an access log nor admits other users, and refuses names of other owners that lead to this
-    /// machine.
+    /// neither writes an access log nor admits other users, knows no name of the command and no sandbox, and refuses
+    /// names of other owners that lead to this machine.
     private func serverProxy(_ home: Home, _ access: VaultAccess) throws -> ServerProxy? {
         guard !parents.isGiven, !secrets.passwordStdin, logOptions.accessLog == nil,
-            allowedUsers.allowUser.isEmpty, !localNames.allowLocal, !http2.isOff,
+            allowedUsers.allowUser.isEmpty, !localNames.allowLocal, !http2.isOff, !sandbox.isOn, clientName == nil,
             let server = access.server(failed: VaultAccess.opensVault)
         else { return nil }
         // Faults that the server has only logged.

@@ -43,6 +43,6 @@ struct CountersignCommand: ParsableCommand {
             ApproveCommand.self,
             AuditCommand.self,
             ServiceCommand.self, SetupCommand.self,
-            PACWorkerCommand.self,
+            PACWorkerCommand.self, SandboxDoorCommand.self,
         ])
 }
