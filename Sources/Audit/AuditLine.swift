@@ -11,27 +11,18 @@ struct AuditLine {
         bytes = []
         bytes.reserveCapacity(768)
         bytes += "{\"n\":".utf8
-        append(number)
+        JSONObject.append(number, to: &bytes)
     }
 
     /// `name` needs no escapes.
     mutating func add(_ name: StaticString, _ value: UInt64) {
         begin(name)
-        append(value)
+        JSONObject.append(value, to: &bytes)
     }
 
     mutating func add(_ name: StaticString, _ value: String) {
         begin(name)
-        bytes.append(UInt8(ascii: "\""))
-        var value = value
-        let isPlain = value.withUTF8 { text in
-            // All that needs no escape, but for letters beyond ASCII.
-            for byte in text where byte < 0x20 || byte > 0x7E || byte == 0x22 || byte == 0x5C { return false }
-            bytes.append(contentsOf: text)
-            return true
-        }
-        if !isPlain { bytes += JSONObject.escaped(value).utf8 }
-        bytes.append(UInt8(ascii: "\""))
+        JSONObject.append(value, to: &bytes)
     }
 
     /// `text` needs no escapes.
@@ -73,15 +64,5 @@ struct AuditLine {
         bytes += ",\"".utf8
         bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         bytes += "\":".utf8
-    }
-
-    private mutating func append(_ number: UInt64) {
-        var rest = number
-        let start = bytes.count
-        repeat {
-            bytes.append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
-        } while rest > 0
-        bytes[start...].reverse()
     }
 }

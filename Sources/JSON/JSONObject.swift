@@ -4,13 +4,18 @@ import CountersignCryptography
 
 /// A JSON object (RFC 8259 §4) under construction. Member names are literals and are not escaped.
 package struct JSONObject: Sendable {
-    private var bytes = Array("{".utf8)
+    private var bytes: [UInt8]
 
-    package init() {}
+    package init() {
+        bytes = []
+        // Most lines of the access log need no more.
+        bytes.reserveCapacity(512)
+        bytes.append(UInt8(ascii: "{"))
+    }
 
     package mutating func add(_ name: String, _ value: String) {
         key(name)
-        bytes += Array("\"\(Self.escaped(value))\"".utf8)
+        Self.append(value, to: &bytes)
     }
 
     /// Adds nothing without a value.
@@ -20,32 +25,89 @@ package struct JSONObject: Sendable {
 
     package mutating func add(_ name: String, _ values: [String]) {
         key(name)
-        bytes += Array("[\(values.map { "\"\(Self.escaped($0))\"" }.joined(separator: ","))]".utf8)
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            Self.append(value, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
     }
 
     package mutating func add(_ name: String, _ value: UInt64) {
         key(name)
-        bytes += Array(String(value).utf8)
+        Self.append(value, to: &bytes)
     }
 
     package mutating func add(_ name: String, _ value: JSONObject) {
         key(name)
-        bytes += value.utf8
+        value.append(to: &bytes)
     }
 
     package mutating func add(_ name: String, _ values: [JSONObject]) {
         key(name)
-        bytes += Array("[".utf8) + values.map(\.utf8).joined(separator: Array(",".utf8)) + Array("]".utf8)
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            value.append(to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
     }
 
     /// The whole object.
-    package var utf8: [UInt8] { bytes + Array("}".utf8) }
+    package var utf8: [UInt8] { finished(spare: 0) }
+
+    /// The whole object and a line feed.
+    package var line: [UInt8] {
+        var line = finished(spare: 1)
+        line.append(UInt8(ascii: "\n"))
+        return line
+    }
 
     package var text: String { String(decoding: utf8, as: UTF8.self) }
 
+    private func finished(spare: Int) -> [UInt8] {
+        var object: [UInt8] = []
+        object.reserveCapacity(bytes.count + 1 + spare)
+        append(to: &object)
+        return object
+    }
+
+    private func append(to output: inout [UInt8]) {
+        output.append(contentsOf: bytes)
+        output.append(UInt8(ascii: "}"))
+    }
+
     private mutating func key(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-        bytes += Array("\"\(name)\":".utf8)
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: name.utf8)
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Appends `text` as a JSON string.
+    package static func append(_ text: String, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        var text = text
+        let isPlain = text.withUTF8 { text in
+            // All that needs no escape, but for letters beyond ASCII.
+            for byte in text where byte < 0x20 || byte > 0x7E || byte == 0x22 || byte == 0x5C { return false }
+            bytes.append(contentsOf: text)
+            return true
+        }
+        if !isPlain { bytes.append(contentsOf: escaped(text).utf8) }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Appends the digits of `number`.
+    package static func append(_ number: UInt64, to bytes: inout [UInt8]) {
+        var rest = number
+        let start = bytes.count
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[start...].reverse()
     }
 
     /// `text` as the content of a JSON string (RFC 8259 §7).
