@@ -250,7 +250,7 @@ let package = Package(
         tests("AddressesTests", ["Addresses", "SitePolicy"]),
         tests("HTTP1Tests", ["HTTP1"], [.product(name: "NIOHTTP1", package: "swift-nio"), embedded]),
         tests("HTTP2Tests", ["HTTP2", "HTTP1", "CNGHTTP2"]),
-        tests("EventsTests", ["Events", "JSON"]),
+        tests("EventsTests", ["Events", "JSON", "Cryptography"]),
         tests("PageTests", ["Page", "Events", "JSON", "Cryptography"]),
         tests("PrometheusTests", ["Prometheus"], [coreMetrics]),
         tests("AuditTests", ["Audit", "JSON", "Cryptography"]),

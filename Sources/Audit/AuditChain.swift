@@ -55,22 +55,22 @@ package struct AuditChain: Sendable, Equatable {
     // MARK: Lines, each with its line feed
 
     /// After `cut` bytes of a first line that was not written to its end.
-    package mutating func begin(at time: AuditTime, after cut: AuditRecord.Cut? = nil) -> [UInt8] {
+    package mutating func begin(at time: Timestamp, after cut: AuditRecord.Cut? = nil) -> [UInt8] {
         finish(start("begin", time, cut))
     }
 
     /// The first of a new file, after `cut` bytes at the end of the old one.
-    package mutating func `continue`(at time: AuditTime, after cut: AuditRecord.Cut?) -> [UInt8] {
+    package mutating func `continue`(at time: Timestamp, after cut: AuditRecord.Cut?) -> [UInt8] {
         finish(start("continue", time, cut))
     }
 
-    package mutating func start(at time: AuditTime) -> [UInt8] { finish(start("start", time)) }
+    package mutating func start(at time: Timestamp) -> [UInt8] { finish(start("start", time)) }
 
-    package mutating func interrupted(at time: AuditTime, after cut: AuditRecord.Cut?) -> [UInt8] {
+    package mutating func interrupted(at time: Timestamp, after cut: AuditRecord.Cut?) -> [UInt8] {
         finish(start("interrupted", time, cut))
     }
 
-    package mutating func lost(_ count: UInt64, at time: AuditTime) -> [UInt8] {
+    package mutating func lost(_ count: UInt64, at time: Timestamp) -> [UInt8] {
         var line = start("lost", time)
         line.add("count", count)
         return finish(line)
@@ -94,7 +94,7 @@ package struct AuditChain: Sendable, Equatable {
     }
 
     /// Nil, and no change, if OpenSSL cannot sign. `isEnd`: no record follows in this file.
-    package mutating func checkpoint(at time: AuditTime, key: AuditKey, isEnd: Bool = false) -> [UInt8]? {
+    package mutating func checkpoint(at time: Timestamp, key: AuditKey, isEnd: Bool = false) -> [UInt8]? {
         var line = start(isEnd ? "end" : "checkpoint", time)
         line.add("key", key.publicKey.id)
         line.add("previous", digits: digits)
@@ -103,7 +103,7 @@ package struct AuditChain: Sendable, Equatable {
         return seal(line, isSigned: true)
     }
 
-    private func start(_ kind: String, _ time: AuditTime, _ cut: AuditRecord.Cut? = nil) -> AuditLine {
+    private func start(_ kind: String, _ time: Timestamp, _ cut: AuditRecord.Cut? = nil) -> AuditLine {
         var line = AuditLine(number: number + 1)
         line.add("time", time.text)
         line.add("kind", kind)

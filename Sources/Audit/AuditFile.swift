@@ -48,7 +48,7 @@ package final class AuditFile: Sendable {
     private let descriptor: Int32
     private let key: AuditKey
     private let isRequired: Bool
-    private let clock: @Sendable () -> AuditTime
+    private let clock: @Sendable () -> Timestamp
     private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
     private let isFailing = Atomic(false)
@@ -60,7 +60,7 @@ package final class AuditFile: Sendable {
     /// lost, and when the file can be written again.
     package init(
         path: String, key: AuditKey, isRequired: Bool = false,
-        clock: @escaping @Sendable () -> AuditTime = { AuditTime(WallClock.now()) },
+        clock: @escaping @Sendable () -> Timestamp = { Timestamp(WallClock.now()) },
         report: @escaping @Sendable (String) -> Void
     ) throws(AuditError) {
         let file = try Self.open(path)

@@ -41,7 +41,7 @@ package struct AuditRecord: Sendable, Equatable {
     }
 
     package let number: UInt64
-    package let time: AuditTime
+    package let time: Timestamp
     package let kind: Kind
     /// The hash of the record before, in 64 hexadecimal digits; zeros for the first.
     package let previous: String
@@ -93,7 +93,7 @@ extension AuditRecord {
         guard let number = UInt64(exactly: try reader.integer("n")), number > 0 else {
             throw Self.wrong("n", reader)
         }
-        guard let time = AuditTime(try reader.string("time")) else { throw Self.wrong("time", reader) }
+        guard let time = Timestamp(try reader.string("time")) else { throw Self.wrong("time", reader) }
         self.number = number
         self.time = time
         switch try reader.string("kind") {
@@ -140,7 +140,7 @@ extension AuditRecord {
 }
 
 extension CredentialUse {
-    fileprivate init(_ reader: inout JSONReader, _ time: AuditTime) throws(JSONError) {
+    fileprivate init(_ reader: inout JSONReader, _ time: Timestamp) throws(JSONError) {
         func number<Number: FixedWidthInteger>(_ name: String) throws(JSONError) -> Number? {
             guard let value = try reader.integerIfPresent(name) else { return nil }
             guard let number = Number(exactly: value) else { throw AuditRecord.wrong(name, reader) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Glibc
 
 /// The end of an audit file, where a server continues it.
@@ -73,7 +74,7 @@ struct AuditTail: Equatable {
     }
 
     /// The lines with which a server continues the file, and the chain after them.
-    func opening(at time: AuditTime) -> (bytes: [UInt8], chain: AuditChain) {
+    func opening(at time: Timestamp) -> (bytes: [UInt8], chain: AuditChain) {
         var bytes: [UInt8] = []
         var cut = cut
         if !isTerminated {

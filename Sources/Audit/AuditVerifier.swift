@@ -17,7 +17,7 @@ package struct AuditVerifier: Sendable {
     private var isAtStart = true
     /// Nil before the first record.
     package private(set) var chain: AuditChain?
-    private var lastTime: AuditTime?
+    private var lastTime: Timestamp?
 
     /// Lines since the last record that are none, with their marks and line feeds.
     package private(set) var cut: [UInt8] = []

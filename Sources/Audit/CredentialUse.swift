@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// One use of a credential: who caused it, for which site, and what the site said. Has no path, no field's value and no
 /// secret.
 package struct CredentialUse: Sendable, Equatable {
@@ -18,7 +20,7 @@ package struct CredentialUse: Sendable, Equatable {
     }
 
     /// When the response arrived, or the use ended without one.
-    package var time: AuditTime
+    package var time: Timestamp
     /// The user, process, program and control group of the client, as far as they are known.
     package var uid: UInt32?
     package var pid: Int32?
@@ -40,7 +42,7 @@ package struct CredentialUse: Sendable, Equatable {
     package var isDryRun: Bool
 
     package init(
-        time: AuditTime, uid: UInt32? = nil, pid: Int32? = nil, program: String? = nil, cgroup: String? = nil,
+        time: Timestamp, uid: UInt32? = nil, pid: Int32? = nil, program: String? = nil, cgroup: String? = nil,
         site: String, scheme: String, credential: String, generation: UInt64? = nil, method: String, status: Int,
         result: Result, isDryRun: Bool = false
     ) {

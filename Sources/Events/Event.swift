@@ -2,14 +2,25 @@
 
 import CountersignCryptography
 import CountersignJSON
+import Synchronization
 
 /// Something that the proxy has done or found out. The access log, `watch`, the page, the metrics and the audit are
 /// views of it. No kind has a member for a path, a field's value or a secret.
-package struct Event: Sendable {
+package final class Event: Sendable {
     /// Grows by one with each event of the process that somebody receives.
-    package let number: UInt64
-    package let time: EventTime
+    package var number: UInt64 { sequence.load(ordering: .relaxed) }
+    package let time: Timestamp
     package let kind: Kind
+    /// ``number``. The ring sets it before a reader has the event.
+    let sequence: Atomic<UInt64>
+    /// ``line``, once a reader has wanted it.
+    private let text = Mutex<[UInt8]>([])
+
+    init(number: UInt64 = 0, time: Timestamp, kind: consuming Kind) {
+        sequence = Atomic(number)
+        self.time = time
+        self.kind = kind
+    }
 
     package enum Kind: Sendable {
         /// A request or tunnel has ended.
@@ -62,6 +73,14 @@ package struct Event: Sendable {
         case .notReloaded: "notReloaded"
         case .notice: "notice"
         case .lost: "lost"
+        }
+    }
+
+    /// One JSON object and a line feed. Made once for all readers.
+    package var line: [UInt8] {
+        text.withLock { text in
+            if text.isEmpty { text = json.line }
+            return text
         }
     }
 
@@ -118,23 +137,5 @@ package struct Event: Sendable {
             object.add("count", count)
         }
         return object
-    }
-}
-
-/// A point in time, in UTC.
-package struct EventTime: Equatable, Sendable {
-    /// Since 1970.
-    package let seconds: Int64
-    package let milliseconds: Int64
-
-    package init(_ time: (seconds: Int64, milliseconds: Int64)) {
-        (seconds, milliseconds) = time
-    }
-
-    /// RFC 3339 with milliseconds: `2026-01-01T00:00:00.000Z`.
-    package var text: String {
-        let digits = String(milliseconds)
-        let padding = String(repeating: "0", count: max(0, 3 - digits.count))
-        return "\(WallClock.rfc3339(seconds).dropLast()).\(padding)\(digits)Z"
     }
 }

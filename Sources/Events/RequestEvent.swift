@@ -1,54 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignJSON
 
 /// A request or tunnel that has ended: the members of a line of the access log, and of an event about a request.
+///
+/// One is made for each request that is watched: what most requests do not have is in one object, and what all requests
+/// of a route have in another.
 package struct RequestEvent: Equatable, Sendable {
-    /// The number of the request in this process.
-    package var id: UInt64
-    package var pid: Int32?
-    package var uid: UInt32?
-    package var method: String
-    /// `scheme://host:port`, or `host:port` of a tunnel with unknown content.
-    package var site: String
-    /// `tunnel`, `intercept`, `forward` or `refuse`.
-    package var decision: String
-    /// The list's `file:line`.
-    package var rule: String?
-    /// The scheme of the challenge that was answered.
-    package var challenge: String?
-    /// The name of the credential or identity in the answer.
-    package var credential: String?
-    /// The schemes of the first 401, in lower case.
-    package var offered: [String] = []
-    /// The check that failed.
-    package var check: Check?
-    /// Who accepted the origin's certificate although it does not verify.
-    package var trust: String?
-    /// The revocation status of the origin's certificate, if a connection was opened.
-    package var revocation: String?
-    /// Why a challenge was not answered, or why the proxy made the response.
-    package var reason: String?
-    /// The versions of HTTP on both sides.
-    package var clientVersion: String?
-    package var originVersion: String?
-    package var rounds = 0
-    /// 0 without a response.
-    package var status = 0
-    /// Of the body that the client got.
-    package var bytes = 0
-    package var milliseconds: Int64 = 0
+    package enum Decision: String, Sendable {
+        case tunnel
+        case intercept
+        case refuse
+        /// Forwarded without interception: over http, or in absolute form.
+        case forward
+    }
+
+    /// A version of HTTP.
+    package enum Version: String, Sendable {
+        case http10 = "1.0"
+        case http11 = "1.1"
+        case http2 = "2"
+    }
 
     /// One of the three checks, or that of a person.
     package enum Check: String, Sendable {
         case site, scheme, credential, approval
     }
 
-    package init(id: UInt64, method: String, site: String, decision: String) {
+    /// What most requests do not have.
+    package final class Details: Equatable, Sendable {
+        /// The schemes of the first 401, in lower case.
+        package let offered: [String]
+        /// Who accepted the origin's certificate although it does not verify.
+        package let trust: String?
+        /// The revocation status of the origin's certificate, if a connection was opened.
+        package let revocation: String?
+        /// Why a challenge was not answered, or why the proxy made the response.
+        package let reason: String?
+
+        /// Nil if there are none.
+        package init?(offered: [String] = [], trust: String? = nil, revocation: String? = nil, reason: String? = nil) {
+            if offered.isEmpty, trust == nil, revocation == nil, reason == nil { return nil }
+            self.offered = offered
+            self.trust = trust
+            self.revocation = revocation
+            self.reason = reason
+        }
+
+        package static func == (left: Details, right: Details) -> Bool {
+            left === right
+                || left.offered == right.offered && left.trust == right.trust && left.revocation == right.revocation
+                    && left.reason == right.reason
+        }
+    }
+
+    /// The number of the request in this process.
+    package var id: UInt64
+    package var pid: Int32?
+    package var uid: UInt32?
+    package var method: String
+    package var site: RequestSite
+    package var decision: Decision
+    /// The scheme of the challenge that was answered.
+    package var challenge: String?
+    /// The name of the credential or identity in the answer.
+    package var credential: String?
+    /// The check that failed.
+    package var check: Check?
+    package var details: Details?
+    /// The versions of HTTP on both sides.
+    package var clientVersion: Version?
+    package var originVersion: Version?
+    package var rounds: Int
+    /// 0 without a response.
+    package var status: Int
+    /// Of the body that the client got.
+    package var bytes: Int
+    package var milliseconds: Int64
+
+    package init(
+        id: UInt64, pid: Int32? = nil, uid: UInt32? = nil, method: String, site: RequestSite, decision: Decision,
+        challenge: String? = nil, credential: String? = nil, check: Check? = nil, details: Details? = nil,
+        clientVersion: Version? = nil, originVersion: Version? = nil, rounds: Int = 0, status: Int = 0, bytes: Int = 0,
+        milliseconds: Int64 = 0
+    ) {
         self.id = id
+        self.pid = pid
+        self.uid = uid
         self.method = method
         self.site = site
         self.decision = decision
+        self.challenge = challenge
+        self.credential = credential
+        self.check = check
+        self.details = details
+        self.clientVersion = clientVersion
+        self.originVersion = originVersion
+        self.rounds = rounds
+        self.status = status
+        self.bytes = bytes
+        self.milliseconds = milliseconds
     }
 
     /// Adds the members in the order of the access log.
@@ -57,18 +109,20 @@ package struct RequestEvent: Equatable, Sendable {
         if let pid { object.add("pid", UInt64(max(0, pid))) }
         if let uid { object.add("uid", UInt64(uid)) }
         object.add("method", method)
-        object.add("site", site)
-        object.add("decision", decision)
-        object.add("rule", ifAny: rule)
+        object.add("site", site.name)
+        object.add("decision", decision.rawValue)
+        object.add("rule", ifAny: site.rule)
         object.add("challenge", ifAny: challenge)
         object.add("credential", ifAny: credential)
-        if !offered.isEmpty { object.add("offered", offered) }
+        if let details, !details.offered.isEmpty { object.add("offered", details.offered) }
         object.add("check", ifAny: check?.rawValue)
-        object.add("trust", ifAny: trust)
-        object.add("revocation", ifAny: revocation)
-        object.add("reason", ifAny: reason)
-        object.add("http", ifAny: clientVersion)
-        object.add("origin_http", ifAny: originVersion)
+        if let details {
+            object.add("trust", ifAny: details.trust)
+            object.add("revocation", ifAny: details.revocation)
+            object.add("reason", ifAny: details.reason)
+        }
+        object.add("http", ifAny: clientVersion?.rawValue)
+        object.add("origin_http", ifAny: originVersion?.rawValue)
         object.add("rounds", UInt64(max(0, rounds)))
         object.add("status", UInt64(max(0, status)))
         object.add("bytes", UInt64(max(0, bytes)))
@@ -85,7 +139,7 @@ package struct CredentialUseEvent: Sendable {
     package let controlGroup: String?
     /// Of the credential; nil for one that has none, such as an identity.
     package let generation: UInt64?
-    package let time: EventTime
+    package let time: Timestamp
     package let result: Result
 
     package enum Result: String, Sendable {
@@ -99,7 +153,7 @@ package struct CredentialUseEvent: Sendable {
     }
 
     package init(
-        _ request: RequestEvent, program: String?, controlGroup: String?, generation: UInt64?, time: EventTime,
+        _ request: RequestEvent, program: String?, controlGroup: String?, generation: UInt64?, time: Timestamp,
         result: Result
     ) {
         self.request = request

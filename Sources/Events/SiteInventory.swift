@@ -27,14 +27,16 @@ package final class SiteInventory: Sendable {
 
     package init() {}
 
-    /// A request to a listed site has ended. `site` is `scheme://host:port`, `now` in seconds since 1970.
+    /// A request to a listed site has ended. Does nothing without a line of the list. `now` is in seconds since 1970.
     package func note(
-        _ site: String, rule: String, offered: [String], answered: String?, isRefused: Bool, status: Int,
-        milliseconds: UInt64, now: Int64
+        _ site: RequestSite, offered: [String], answered: String?, isRefused: Bool, status: Int, milliseconds: UInt64,
+        now: Int64
     ) {
+        guard let rule = site.rule else { return }
         sites.withLock { sites in
-            guard sites[site] != nil || sites.count < Self.limit else { return }
-            sites[site, default: Site(rule: rule)].note(rule, offered, answered, isRefused, status, milliseconds, now)
+            guard sites[site.name] != nil || sites.count < Self.limit else { return }
+            sites[site.name, default: Site(rule: rule)]
+                .note(rule, offered, answered, isRefused, status, milliseconds, now)
         }
     }
 

@@ -201,9 +201,13 @@ package final class PageServer: Sendable {
         while let batch = reader.next(timeout: Self.silence) {
             var bytes: [UInt8] = []
             for event in batch {
-                bytes += Array("id: \(event.number)\nevent: \(event.name)\ndata: ".utf8)
-                bytes += event.json.utf8
-                bytes += Array("\n\n".utf8)
+                bytes.append(contentsOf: "id: ".utf8)
+                JSONObject.append(event.number, to: &bytes)
+                bytes.append(contentsOf: "\nevent: ".utf8)
+                bytes.append(contentsOf: event.name.utf8)
+                bytes.append(contentsOf: "\ndata: ".utf8)
+                bytes.append(contentsOf: event.line)
+                bytes.append(UInt8(ascii: "\n"))
             }
             guard connection.write(batch.isEmpty ? Array(":\n\n".utf8) : bytes) else { return }
         }

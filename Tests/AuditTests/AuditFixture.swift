@@ -19,7 +19,7 @@ enum AuditFixture {
         return key
     }
 
-    static func time(_ seconds: Int64) -> AuditTime { AuditTime((1_767_225_600 + seconds, 250)) }
+    static func time(_ seconds: Int64) -> Timestamp { Timestamp((1_767_225_600 + seconds, 250)) }
 
     static func use(_ number: Int) -> CredentialUse {
         CredentialUse(
@@ -71,7 +71,7 @@ enum AuditFixture {
 
 extension AuditChain {
     /// ``checkpoint(at:key:isEnd:)``; throws if OpenSSL cannot sign.
-    mutating func signed(at time: AuditTime, key: AuditKey, isEnd: Bool = false) throws -> [UInt8] {
+    mutating func signed(at time: Timestamp, key: AuditKey, isEnd: Bool = false) throws -> [UInt8] {
         var next = self
         let line = next.checkpoint(at: time, key: key, isEnd: isEnd)
         self = next

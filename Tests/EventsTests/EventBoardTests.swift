@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignJSON
 import Dispatch
 import Synchronization
@@ -9,7 +10,7 @@ import Testing
 
 @Suite struct EventBoardTests {
     private static func request(_ id: UInt64) -> RequestEvent {
-        RequestEvent(id: id, method: "GET", site: "https://a.example:443", decision: "intercept")
+        RequestEvent(id: id, method: "GET", site: RequestSite("https://a.example:443"), decision: .intercept)
     }
 
     @Test func withoutAReaderNoEventIsMade() {
@@ -38,15 +39,16 @@ import Testing
         }
     }
 
-    @Test func aSlowReaderLosesEventsAndLearnsHowMany() throws {
+    @Test func aSlowReaderLosesItsOldestEventsAndLearnsHowMany() throws {
         let board = EventBoard()
         let slow = board.reader(capacity: 10)
         let other = board.reader(capacity: 100)
         for _ in 0..<25 { board.tell(.resumed) }
+        #expect(board.droppedCount == 15)
         let batch = try #require(slow.next(timeout: .never))
-        #expect(batch.map(\.number) == Array(1...10) + [10])
-        guard case .lost(15) = batch[10].kind else {
-            Issue.record("the last event is \(batch[10].kind), not 15 lost ones")
+        #expect(batch.map(\.number) == [15] + Array(16...25))
+        guard case .lost(15) = batch[0].kind else {
+            Issue.record("the first event is \(batch[0].kind), not 15 lost ones")
             return
         }
         #expect(board.droppedCount == 15)
@@ -77,7 +79,7 @@ import Testing
     @Test func theListenerHearsEverythingButRequestsWithoutAReader() {
         let heard = Mutex<[String]>([])
         let board = EventBoard { kind in
-            heard.withLock { $0.append(Event(number: 0, time: EventTime((0, 0)), kind: kind).name) }
+            heard.withLock { $0.append(Event(number: 0, time: Timestamp((0, 0)), kind: kind).name) }
         }
         board.tell(.locked)
         board.tell(ofRequest: Self.request(1))
@@ -105,7 +107,7 @@ import Testing
         ),
     ])
     func anEventIsOneJSONObject(kind: Event.Kind, members: String) throws {
-        let event = Event(number: 5, time: EventTime((1_700_000_000, 45)), kind: kind)
+        let event = Event(number: 5, time: Timestamp((1_700_000_000, 45)), kind: kind)
         #expect(
             event.json.text
                 == #"{"event":"\#(event.name)","n":5,"time":"2023-11-14T22:13:20.045Z",\#(members)}"#)
@@ -113,11 +115,13 @@ import Testing
     }
 
     @Test func aRequestHasTheMembersOfTheAccessLog() {
-        var request = RequestEvent(id: 9, method: "GET", site: "https://a.example:443", decision: "intercept")
-        (request.pid, request.uid, request.rule) = (8, 7, "AllowedSites/work.sites:3")
-        (request.challenge, request.credential, request.offered) = ("ntlm", "work", ["negotiate", "ntlm"])
+        let site = RequestSite("https://a.example:443", rule: "AllowedSites/work.sites:3")
+        var request = RequestEvent(id: 9, method: "GET", site: site, decision: .intercept)
+        (request.pid, request.uid) = (8, 7)
+        (request.challenge, request.credential) = ("ntlm", "work")
+        request.details = RequestEvent.Details(offered: ["negotiate", "ntlm"])
         (request.check, request.status, request.milliseconds) = (.credential, 401, -5)
-        let event = Event(number: 1, time: EventTime((0, 1)), kind: .request(request))
+        let event = Event(number: 1, time: Timestamp((0, 1)), kind: .request(request))
         #expect(
             event.json.text
                 == #"{"event":"request","n":1,"time":"1970-01-01T00:00:00.001Z","id":9,"pid":8,"uid":7,"method":"GET","#
@@ -132,7 +136,7 @@ import Testing
         let inventory = SiteInventory()
         for (offered, answered, status) in [(["ntlm"], String?.none, 401), (["negotiate", "ntlm"], "ntlm", 200)] {
             inventory.note(
-                "https://a.example:443", rule: "a.sites:1", offered: offered, answered: answered,
+                RequestSite("https://a.example:443", rule: "a.sites:1"), offered: offered, answered: answered,
                 isRefused: answered == nil, status: status, milliseconds: 12, now: 0)
         }
         #expect(
@@ -146,8 +150,8 @@ import Testing
         let inventory = SiteInventory()
         for number in 0..<1500 {
             inventory.note(
-                "https://\(number).example:443", rule: "a.sites:1", offered: [], answered: nil, isRefused: false,
-                status: 200, milliseconds: 1, now: 0)
+                RequestSite("https://\(number).example:443", rule: "a.sites:1"), offered: [], answered: nil,
+                isRefused: false, status: 200, milliseconds: 1, now: 0)
         }
         #expect(inventory.json.count == 1000)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignEvents
 import Glibc
 import NIOCore
 import Testing
@@ -25,7 +26,8 @@ import CountersignUpstream
         outcome.status = 200
         let entry = AccessLog.Entry(
             startedAt: (0, 1), id: 1, client: ClientProcess(uid: 7, pid: 8), method: "G\"T",
-            site: "https://a.example:443", decision: .intercept, outcome: outcome, durationMilliseconds: -5)
+            site: RequestSite("https://a.example:443"), decision: .intercept, outcome: outcome, durationMilliseconds: -5
+        )
         log.write(entry)
         var status = stat()
         #expect(stat(path, &status) == 0)

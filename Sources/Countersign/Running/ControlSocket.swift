@@ -274,9 +274,7 @@ package final class ControlSocket: Sendable {
         let reader = service.events.reader()
         defer { service.events.remove(reader) }
         while let batch = reader.next(timeout: Self.readerSilence), !isAbandoned(connection) {
-            guard batch.isEmpty || connection.write(batch.flatMap { $0.json.utf8 + [UInt8(ascii: "\n")] }) else {
-                return
-            }
+            guard batch.isEmpty || connection.write(batch.flatMap(\.line)) else { return }
         }
     }
 

@@ -43,7 +43,7 @@ struct ConsoleLogHandler: LogHandler {
 
     private func writeJSON(_ event: LogEvent, _ hint: String?) {
         var line = JSONObject()
-        line.add("time", EventTime(WallClock.now()).text)
+        line.add("time", Timestamp(WallClock.now()).text)
         line.add("level", event.level.rawValue)
         line.add("message", "\(event.message)")
         line.add("hint", ifAny: hint)

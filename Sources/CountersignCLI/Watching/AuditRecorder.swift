@@ -157,8 +157,8 @@ extension CredentialUse {
     fileprivate init(_ use: CredentialUseEvent) {
         let request = use.request
         self.init(
-            time: AuditTime((use.time.seconds, use.time.milliseconds)), uid: request.uid, pid: request.pid,
-            program: use.program, cgroup: use.controlGroup, site: request.site, scheme: request.challenge ?? "unknown",
+            time: use.time, uid: request.uid, pid: request.pid, program: use.program, cgroup: use.controlGroup,
+            site: request.site.name, scheme: request.challenge ?? "unknown",
             credential: request.credential ?? "unknown", generation: use.generation, method: request.method,
             status: request.status, result: Result(use.result))
     }

@@ -4,6 +4,7 @@ import CountersignAddresses
 import CountersignAnswering
 import CountersignChallenges
 import CountersignCookies
+import CountersignEvents
 import CountersignSitePolicy
 import CountersignUpstream
 
@@ -142,6 +143,8 @@ final class Route {
     }
     /// The value of Host.
     let authority: String
+    /// The origin and its ``rule`` as requests are reported with them.
+    private(set) lazy var reportedSite = RequestSite(origin.description, rule: rule?.location)
     /// The context of exchanges with an origin whose certificate verifies, for clients that send no credentials of
     /// their own.
     let context: RequestContext

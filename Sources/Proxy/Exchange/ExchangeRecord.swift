@@ -131,8 +131,8 @@ struct ExchangeRecord {
         guard let start, !hasRecordedUse else { return }
         hasRecordedUse = true
         journal.recordUse(
-            start, of: session, method: method(), site: route.origin.description, decision: Self.decision(session),
-            rule: route.rule, outcome)
+            start, of: session, method: method(), site: route.reportedSite, decision: Self.decision(session),
+            outcome)
     }
 
     private static func decision(_ session: ClientSession) -> AccessLog.Decision {
@@ -149,7 +149,7 @@ struct ExchangeRecord {
         var outcome = outcome
         outcome.clientVersion = version()
         journal.write(
-            start, of: session, method: method(), site: route.origin.description, decision: Self.decision(session),
-            rule: route.rule, outcome)
+            start, of: session, method: method(), site: route.reportedSite, decision: Self.decision(session),
+            outcome)
     }
 }

@@ -13,20 +13,8 @@ import Glibc
 /// Writes one line with a JSON object for every request and tunnel. It contains no path, field value or secret, because
 /// ``Entry`` has none. ``LogFile`` handles a file that cannot be written.
 package final class AccessLog: Sendable {
-    enum Decision: String {
-        case tunnel
-        case intercept
-        case refuse
-        /// Forwarded without interception: over http, or in absolute form.
-        case forward
-    }
-
-    /// A version of HTTP.
-    enum Version: String {
-        case http10 = "1.0"
-        case http11 = "1.1"
-        case http2 = "2"
-    }
+    typealias Decision = RequestEvent.Decision
+    typealias Version = RequestEvent.Version
 
     /// One request or tunnel.
     struct Entry {
@@ -34,11 +22,8 @@ package final class AccessLog: Sendable {
         var id: UInt64
         var client: ClientProcess
         var method: String
-        /// `scheme://host:port`, or `host:port` of a tunnel with unknown content.
-        var site: String
+        var site: RequestSite
         var decision: Decision
-        /// The list's `file:line`.
-        var rule: String?
         var outcome: Outcome
         var durationMilliseconds: Int64 = 0
     }
@@ -134,27 +119,24 @@ package final class AccessLog: Sendable {
         var line = JSONObject()
         line.add("time", Self.timestamp(entry.startedAt))
         entry.event.add(to: &line)
-        file.append(line.utf8 + [UInt8(ascii: "\n")])
+        file.append(line.line)
     }
 
     /// RFC 3339, in UTC with milliseconds.
-    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String { EventTime(time).text }
+    static func timestamp(_ time: (seconds: Int64, milliseconds: Int64)) -> String { Timestamp(time).text }
 }
 
 extension AccessLog.Entry {
     /// What the log and the readers of events get.
     var event: RequestEvent {
-        var event = RequestEvent(id: id, method: method, site: site, decision: decision.rawValue)
-        (event.pid, event.uid, event.rule) = (client.pid, client.uid, rule)
-        (event.challenge, event.credential) = (outcome.challenge, outcome.credential)
-        (event.offered, event.check) = (outcome.offered, outcome.check)
-        event.trust = outcome.trust?.rawValue
-        (event.revocation, event.reason) = (outcome.revocation, outcome.allReasons)
-        event.clientVersion = outcome.clientVersion?.rawValue
-        event.originVersion = outcome.originVersion?.rawValue
-        (event.rounds, event.status, event.bytes) = (outcome.rounds, outcome.status, outcome.bytes)
-        event.milliseconds = durationMilliseconds
-        return event
+        RequestEvent(
+            id: id, pid: client.pid, uid: client.uid, method: method, site: site, decision: decision,
+            challenge: outcome.challenge, credential: outcome.credential, check: outcome.check,
+            details: RequestEvent.Details(
+                offered: outcome.offered, trust: outcome.trust?.rawValue, revocation: outcome.revocation,
+                reason: outcome.allReasons),
+            clientVersion: outcome.clientVersion, originVersion: outcome.originVersion, rounds: outcome.rounds,
+            status: outcome.status, bytes: outcome.bytes, milliseconds: durationMilliseconds)
     }
 }
 

@@ -2,7 +2,6 @@
 
 import CountersignCryptography
 import CountersignEvents
-import CountersignSitePolicy
 import Glibc
 import Synchronization
 
@@ -50,29 +49,24 @@ final class Journal: Sendable {
             id: lastID.add(1, ordering: .relaxed).newValue)
     }
 
-    /// Reports a request or tunnel that has ended. `site` is `scheme://host:port`, or `host:port` of a tunnel with
-    /// unknown content.
+    /// Reports a request or tunnel that has ended.
     func write(
         _ start: Start, of session: ClientSession, method: @autoclosure () -> String,
-        site: @autoclosure () -> String, decision: AccessLog.Decision, rule: SiteRule?,
+        site: @autoclosure () -> RequestSite, decision: AccessLog.Decision,
         _ outcome: @autoclosure () -> AccessLog.Outcome
     ) {
         let elapsed = Self.monotonicNanoseconds - start.nanoseconds
-        let outcome = outcome()
+        let (outcome, site) = (outcome(), site())
         meter?.requestEnded(
-            method: method(), status: outcome.status, decision: decision.rawValue, rule: rule?.location,
+            method: method(), status: outcome.status, decision: decision.rawValue, rule: site.rule,
             challenge: outcome.challenge, check: outcome.check, nanoseconds: elapsed)
-        if let inventory, let rule {
-            inventory.note(
-                site(), rule: rule.location, offered: outcome.offered, answered: outcome.challenge,
-                isRefused: outcome.check != nil, status: outcome.status, milliseconds: elapsed / 1_000_000,
-                now: start.time.seconds)
-        }
+        inventory?.note(
+            site, offered: outcome.offered, answered: outcome.challenge, isRefused: outcome.check != nil,
+            status: outcome.status, milliseconds: elapsed / 1_000_000, now: start.time.seconds)
         guard log != nil || events?.isWatched == true else { return }
         let entry = AccessLog.Entry(
-            startedAt: start.time, id: start.id, client: session.process, method: method(), site: site(),
-            decision: decision, rule: rule?.location, outcome: outcome,
-            durationMilliseconds: Int64(clamping: elapsed / 1_000_000))
+            startedAt: start.time, id: start.id, client: session.process, method: method(), site: site,
+            decision: decision, outcome: outcome, durationMilliseconds: Int64(clamping: elapsed / 1_000_000))
         log?.write(entry)
         events?.tell(ofRequest: entry.event)
     }
@@ -80,8 +74,8 @@ final class Journal: Sendable {
     /// Records that a request has used a credential, if it has: as soon as it is known what came of it, because the
     /// response may go on for days.
     func recordUse(
-        _ start: Start, of session: ClientSession, method: @autoclosure () -> String, site: @autoclosure () -> String,
-        decision: AccessLog.Decision, rule: SiteRule?, _ outcome: borrowing AccessLog.Outcome
+        _ start: Start, of session: ClientSession, method: @autoclosure () -> String,
+        site: @autoclosure () -> RequestSite, decision: AccessLog.Decision, _ outcome: borrowing AccessLog.Outcome
     ) {
         guard let recorder, let name = outcome.credential ?? outcome.connectionCredential?.name else { return }
         var outcome = copy outcome
@@ -89,13 +83,13 @@ final class Journal: Sendable {
         outcome.credential = name
         let entry = AccessLog.Entry(
             startedAt: start.time, id: start.id, client: session.process, method: method(), site: site(),
-            decision: decision, rule: rule?.location, outcome: outcome)
+            decision: decision, outcome: outcome)
         let client = session.client?.facts
         recorder.record(
             CredentialUseEvent(
                 entry.event, program: client?.executable?.path, controlGroup: client?.controlGroup?.path,
                 generation: outcome.generation ?? outcome.connectionCredential?.generation,
-                time: EventTime(WallClock.now()), result: outcome.verdict ?? (outcome.isOrigins ? .sent : .unanswered)))
+                time: Timestamp(WallClock.now()), result: outcome.verdict ?? (outcome.isOrigins ? .sent : .unanswered)))
     }
 
     /// Called every second by each event loop.

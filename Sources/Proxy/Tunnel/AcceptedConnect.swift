@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignEvents
 import CountersignHTTP1
 import NIOCore
 import CountersignUpstream
@@ -57,23 +58,22 @@ final class AcceptedConnect {
     /// The tunnel carries requests to `site`. Each has a log entry of its own.
     func carriesRequests(to site: Route) {
         decided()
-        log(site: site.origin.description, .forward, site, status: 200)
+        log(site.reportedSite, .forward, status: 200)
     }
 
     /// The client is gone, or is sent away, without a decision.
     func ended(status: Int = 200, reason: String) {
         decided()
-        log(site: HostText.joined(route.origin.host, route.origin.port), .tunnel, nil, status: status, reason: reason)
+        let site = RequestSite(HostText.joined(route.origin.host, route.origin.port))
+        log(site, .tunnel, status: status, reason: reason)
     }
 
-    private func log(
-        site: String, _ decision: AccessLog.Decision, _ route: Route?, status: Int, reason: String? = nil
-    ) {
+    private func log(_ site: RequestSite, _ decision: AccessLog.Decision, status: Int, reason: String? = nil) {
         guard let started else { return }
         var outcome = AccessLog.Outcome()
         outcome.status = status
         outcome.reason = reason
         services.shared.journal.write(
-            started, of: session, method: "CONNECT", site: site, decision: decision, rule: route?.rule, outcome)
+            started, of: session, method: "CONNECT", site: site, decision: decision, outcome)
     }
 }

@@ -3,6 +3,7 @@
 import CountersignAddresses
 import CountersignAnswering
 import CountersignCertificates
+import CountersignEvents
 import CountersignHTTP1
 import NIOCore
 import CountersignSitePolicy
@@ -226,8 +227,8 @@ final class ConnectSetup {
             (entry.challenge, entry.credential, entry.isOrigins) = ("certificate", identity, true)
             if let started {
                 services.shared.journal.recordUse(
-                    started, of: session, method: "CONNECT", site: origin.description, decision: decision,
-                    rule: route.rule, entry)
+                    started, of: session, method: "CONNECT",
+                    site: RequestSite(origin.description, rule: route.rule?.location), decision: decision, entry)
             }
         }
         switch finding {
@@ -304,6 +305,7 @@ final class ConnectSetup {
         guard let started else { return }
         let site = mayBeTLS ? origin.description : HostText.joined(origin.host, origin.port)
         services.shared.journal.write(
-            started, of: session, method: "CONNECT", site: site, decision: decision, rule: route.rule, entry)
+            started, of: session, method: "CONNECT", site: RequestSite(site, rule: route.rule?.location),
+            decision: decision, entry)
     }
 }

@@ -3,7 +3,7 @@
 import Glibc
 
 /// A time of the system clock, to the millisecond.
-package struct AuditTime: Sendable, Hashable {
+package struct Timestamp: Sendable, Hashable {
     /// Since 1970 in UTC.
     package let seconds: Int64
     /// 0 to 999.
