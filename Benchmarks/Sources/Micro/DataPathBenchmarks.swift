@@ -13,6 +13,7 @@ enum DataPathBenchmarks {
     static let groups = [
         BenchmarkGroup(prefix: "path-embedded", make: embedded), BenchmarkGroup(prefix: "path-plain", make: plain),
         BenchmarkGroup(prefix: "path-basic", make: basic), BenchmarkGroup(prefix: "path-watched", make: watched),
+        BenchmarkGroup(prefix: "path-page-open", make: pageOpen),
         BenchmarkGroup(prefix: "path-digest", make: digest),
         BenchmarkGroup(prefix: "path-intercepted", make: intercepted),
         BenchmarkGroup(prefix: "path-bearer", make: bearer),
@@ -48,6 +49,17 @@ enum DataPathBenchmarks {
         return try answered("basic", HeadSamples.challenge, events, named: "path-watched") {
             for reader in readers where reader.next(timeout: .never)?.count != 1 {
                 throw SetUpFailure("a reader has not received the event")
+            }
+        }
+    }
+
+    /// The same with one reader, who makes the bytes of the page's stream from each event.
+    private static func pageOpen() throws -> [Benchmark] {
+        let events = EventBoard()
+        let reader = events.reader()
+        return try answered("basic", HeadSamples.challenge, events, named: "path-page-open") {
+            guard let batch = reader.next(timeout: .never), batch.count == 1, batch[0].line.count > 100 else {
+                throw SetUpFailure("the reader has not received the event")
             }
         }
     }
