@@ -47,8 +47,7 @@ extension ExchangeDriver {
             dialogue?.hasWaitedForContent != true
         else { return false }
         beginDialogue().hasWaitedForContent = true
-        let found = try? replaceableSignature(use.rule)
-        guard found??.client.payload == .content else { return false }
+        guard let found = try? replaceableSignature(use.rule), found.client.payload == .content else { return false }
         if case .length(let count) = head.framing, count > UInt64(body.limitBytes) { return false }
         mode = .deciding
         stepAwaitingContent = step
@@ -70,35 +69,40 @@ extension ExchangeDriver {
 
     /// The changes of a request that is signed with `keys`.
     func signedAgain(_ rule: SecretInjection, _ keys: PasswordCredential) throws(WithheldInjection) -> Injected {
+        let signature: NewSignature?
         do throws(AWSSignatureError) {
-            guard let (request, client) = try replaceableSignature(rule) else {
-                throw WithheldInjection(.ownAuthorization, "the request is not signed with the placeholder")
-            }
-            if let fault = client.timeFault(at: services.shared.wallClock()) { throw fault }
-            let keys = try SigningKeys(accessKeyID: keys.user, secret: keys.password)
-            let signature = try keys.sign(
-                request, as: client, contentHash: client.payload == .content ? contentHash : nil,
-                leavingOut: Set(route.omittedFields.map { $0.lowercased() }))
-            var injected = Injected()
-            injected.omitted = signature.removedFields
-            switch signature.change {
-            case .fields(let authorization, let token):
-                injected.fields.append(AddedField("Authorization", TextField(value: authorization), replaces: true))
-                injected.omitted.removeAll { $0 == "Authorization" }
-                if let token {
-                    injected.fields.append(
-                        AddedField("X-Amz-Security-Token", SecretField(secret: token), replaces: true))
-                    injected.omitted.removeAll { $0 == "X-Amz-Security-Token" }
-                }
-            case .target(let target):
-                injected.target = target[...]
-                injected.omitted.removeAll { $0 == "Authorization" }
-            }
-            beginDialogue().chunkSigner = signature.chunkSigner
-            return injected
-        } catch let fault as AWSSignatureError {
-            throw WithheldInjection(.other, fault.detail)
+            signature = try newSignature(rule, keys)
+        } catch {
+            throw WithheldInjection(.other, error.detail)
         }
+        guard let signature else {
+            throw WithheldInjection(.ownAuthorization, "the request is not signed with the placeholder")
+        }
+        var injected = Injected()
+        injected.omitted = signature.removedFields.filter { $0 != "Authorization" }
+        switch signature.change {
+        case .fields(let authorization, let token):
+            injected.fields.append(AddedField("Authorization", TextField(value: authorization), replaces: true))
+            if let token {
+                injected.fields.append(AddedField("X-Amz-Security-Token", SecretField(secret: token), replaces: true))
+                injected.omitted.removeAll { $0 == "X-Amz-Security-Token" }
+            }
+        case .target(let target): injected.target = target[...]
+        }
+        beginDialogue().chunkSigner = signature.chunkSigner
+        return injected
+    }
+
+    /// Nil if the client has not signed the request with the placeholder.
+    private func newSignature(
+        _ rule: SecretInjection, _ keys: PasswordCredential
+    ) throws(AWSSignatureError) -> NewSignature? {
+        guard let (request, client) = try replaceableSignature(rule) else { return nil }
+        if let fault = client.timeFault(at: services.shared.wallClock()) { throw fault }
+        let keys = try SigningKeys(accessKeyID: keys.user, secret: keys.password)
+        return try keys.sign(
+            request, as: client, contentHash: client.payload == .content ? contentHash : nil,
+            leavingOut: Set(route.omittedFields.map { $0.lowercased() }))
     }
 
     /// Nil if not all of the content is at hand.
