@@ -10,11 +10,50 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+// Of sys/socket.h and sys/ioctl.h. To include them would make their declarations this module's, and Swift files that
+// import Glibc alone would no longer find them.
+enum {
+    csn_af_unix = 1,
+    csn_af_inet = 2,
+    csn_af_inet6 = 10,
+    csn_af_netlink = 16,
+    csn_sol_socket = 1,
+    csn_so_passcred = 16,
+    csn_scm_rights = 1,
+    csn_scm_credentials = 2,
+    csn_msg_nosignal = 0x4000,
+    csn_msg_cmsg_cloexec = 0x40000000,
+    csn_tiocsti = 0x5412,
+    csn_tioclinux = 0x541C,
+};
+
+// struct iovec, struct msghdr and struct cmsghdr with room for two messages, as the kernel has them on 64-bit machines.
+typedef struct {
+    void *base;
+    size_t length;
+} csn_iovec;
+
+typedef struct {
+    size_t length;
+    int32_t level;
+    int32_t type;
+    int32_t values[4];
+} csn_control;
+
+typedef struct {
+    void *name;
+    uint32_t name_length;
+    csn_iovec *content;
+    size_t content_count;
+    void *control;
+    size_t control_length;
+    int32_t flags;
+} csn_message;
 
 #if defined(__x86_64__)
 #define CSN_SANDBOX_ARCH AUDIT_ARCH_X86_64
@@ -54,16 +93,16 @@ static inline int csn_write_sandbox_filter(int pipe) {
         CSN_SANDBOX_DENY(SYS_io_uring_setup, ENOSYS),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 6),
         CSN_SANDBOX_ARGUMENT(0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 8, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 7, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 6, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_af_unix, 8, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_af_inet, 7, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_af_inet6, 6, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_af_netlink, 5, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
         // The kernel, too, looks only at the lower 32 bits.
         CSN_SANDBOX_ARGUMENT(1),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_tiocsti, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, csn_tioclinux, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
@@ -75,27 +114,19 @@ static inline int csn_write_sandbox_filter(int pipe) {
 // The kernel adds the sender's process to each message that arrives: SO_PASSCRED.
 static inline int csn_receive_credentials(int socket) {
     int on = 1;
-    return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    return (int)syscall(SYS_setsockopt, socket, csn_sol_socket, csn_so_passcred, &on, sizeof on);
 }
 
 // Sends a descriptor with one byte over a Unix-domain socket. Returns 0, or -1.
 static inline int csn_send_descriptor(int socket, int descriptor) {
     char byte = 0;
-    struct iovec content = {&byte, 1};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr alignment;
-    } control;
-    memset(&control, 0, sizeof control);
-    struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1, .msg_control = &control,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    ssize_t sent;
-    do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    csn_iovec content = {&byte, 1};
+    csn_control control = {offsetof(csn_control, values) + sizeof descriptor, csn_sol_socket, csn_scm_rights, {0}};
+    control.values[0] = descriptor;
+    // The length of one message, up to the next multiple of 8.
+    csn_message message = {NULL, 0, &content, 1, &control, offsetof(csn_control, values) + 8, 0};
+    long sent;
+    do sent = syscall(SYS_sendmsg, socket, &message, csn_msg_nosignal);
     while (sent < 0 && errno == EINTR);
     return sent == 1 ? 0 : -1;
 }
@@ -104,31 +135,26 @@ static inline int csn_send_descriptor(int socket, int descriptor) {
 // this process's namespace numbers it; 0 without csn_receive_credentials. Returns -1 if the other end is closed.
 static inline int csn_receive_descriptor(int socket, int *process) {
     char byte = 0;
-    struct iovec content = {&byte, 1};
-    // struct ucred, which only _GNU_SOURCE declares: pid, uid, gid.
-    int credentials[3];
-    union {
-        char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof credentials)];
-        struct cmsghdr alignment;
-    } control;
-    struct msghdr message = {.msg_iov = &content, .msg_iovlen = 1, .msg_control = &control,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t received;
-    do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    csn_iovec content = {&byte, 1};
+    csn_control control[2];
+    csn_message message = {NULL, 0, &content, 1, control, sizeof control, 0};
+    long received;
+    do received = syscall(SYS_recvmsg, socket, &message, csn_msg_cmsg_cloexec);
     while (received < 0 && errno == EINTR);
     int descriptor = -1;
     *process = 0;
     if (received != 1) return -1;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL; header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET) continue;
-        if (header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
-            memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-        }
-        // SCM_CREDENTIALS
-        if (header->cmsg_type == 2 && header->cmsg_len == CMSG_LEN(sizeof credentials)) {
-            memcpy(credentials, CMSG_DATA(header), sizeof credentials);
-            *process = credentials[0];
-        }
+    size_t offset = 0;
+    while (offset + offsetof(csn_control, values) <= message.control_length) {
+        const csn_control *part = (const csn_control *)((const char *)control + offset);
+        size_t length = part->length;
+        if (length < offsetof(csn_control, values) || offset + length > message.control_length) break;
+        size_t values = (length - offsetof(csn_control, values)) / sizeof part->values[0];
+        if (part->level == csn_sol_socket && part->type == csn_scm_rights && values == 1) descriptor = part->values[0];
+        // struct ucred: pid, uid, gid.
+        if (part->level == csn_sol_socket && part->type == csn_scm_credentials && values == 3)
+            *process = part->values[0];
+        offset += (length + 7) & ~(size_t)7;
     }
     return descriptor;
 }
