@@ -98,11 +98,13 @@ package final class HTTP2Stream {
     // MARK: The end
 
     /// RST_STREAM: gives the exchange up, queued content included. ``HTTP2SessionDelegate/ended(_:_:)`` follows once
-    /// it is written; a DATA frame that was begun may collect its content until then.
+    /// it is written; a DATA frame that was begun may collect its content until then. A stream that both sides have
+    /// ended is closed in any case: nghttp2 would send RST_STREAM, which origins count as a sign of an attack.
     package func reset(_ code: HTTP2ErrorCode) {
         guard let session, resetCode == nil else { return }
-        resetCode = code
         dropsInput = true
+        guard !inputEnded || !outputEnded || refusal != nil else { return }
+        resetCode = code
         nghttp2_submit_rst_stream(session.raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
     }
 

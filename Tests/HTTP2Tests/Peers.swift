@@ -19,6 +19,7 @@ final class Recorder: HTTP2SessionDelegate {
     var consumes = true
     var onRequest: (HTTP2Stream) -> Void = { _ in }
     var onRefusal: (HTTP2Stream) -> Void = { _ in }
+    var onEnd: (HTTP2Stream) -> Void = { _ in }
 
     func write(_ octets: UnsafeRawBufferPointer) { output.append(contentsOf: octets) }
 
@@ -55,6 +56,7 @@ final class Recorder: HTTP2SessionDelegate {
         let text = content[stream.id].map { " after \($0.count)" } ?? ""
         events.append("\(stream.id) end\(text)")
         self.trailers[stream.id] = trailers
+        onEnd(stream)
     }
 
     func ended(_ stream: HTTP2Stream, _ end: HTTP2StreamEnd) { events.append("\(stream.id) ended \(end)") }

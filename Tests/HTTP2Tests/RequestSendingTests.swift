@@ -201,6 +201,23 @@ import Testing
         #expect(client.recorder.events == ["1 ended resetByUs(CANCEL)"])
     }
 
+    @Test func completeExchangeIsNotReset() throws {
+        client.recorder.onEnd = { $0.reset(.cancel) }
+        _ = try open()
+        _ = client.replies()
+        client.send(.headers(1, [Field(":status", "204")]))
+        #expect(client.replies().isEmpty)
+        #expect(client.recorder.events.last == "1 ended complete")
+    }
+
+    @Test func requestThatIsNotCompleteIsReset() throws {
+        client.recorder.onEnd = { $0.reset(.cancel) }
+        _ = try open("POST / HTTP/1.1\nHost: a.example\nContent-Length: 5", endsStream: false)
+        _ = client.replies()
+        client.send(.headers(1, [Field(":status", "204")]))
+        #expect(client.replies() == [.reset(1)])
+    }
+
     @Test func freeStreamsFollowTheOriginsLimit() throws {
         #expect(client.session.freeStreams == 100)
         client.send(.settings([(3, 2)]))
