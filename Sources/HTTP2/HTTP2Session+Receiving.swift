@@ -120,6 +120,7 @@ extension HTTP2Session {
                 let response = try block.response()
                 let framing = try block.framing(of: response, answering: stream.method, endsStream: isEndOfStream)
                 stream.hasResponse = response.status >= 200
+                if case .length(let length) = framing { stream.contentLeft = length }
                 stream.neverIndexed = block.neverIndexed
                 delegate?.received(response, framing: framing, on: stream)
                 if isEndOfStream { inputEnded(stream, nil) }
@@ -158,6 +159,7 @@ extension HTTP2Session {
             return
         }
         budget.contentPassed(content.count)
+        if let left = stream.contentLeft { stream.contentLeft = left - min(left, UInt64(content.count)) }
         delegate?.received(content, on: stream)
     }
 
@@ -181,8 +183,12 @@ extension HTTP2Session {
         case NGHTTP2_HEADERS.rawValue:
             return blockReceived(id, isEndOfStream: head.isEndOfStream)
         case NGHTTP2_RST_STREAM.rawValue:
-            let code = frame.member(nghttp2_rst_stream.self).pointee.error_code
-            streams[id]?.peerResetCode = HTTP2ErrorCode(rawValue: code)
+            guard let stream = streams[id] else { break }
+            let code = HTTP2ErrorCode(rawValue: frame.member(nghttp2_rst_stream.self).pointee.error_code)
+            stream.peerResetCode = code
+            // Node sends it in place of END_STREAM if a response ends while the window is closed. RFC 9113 §8.1 permits
+            // it after a complete response, which this one is by its Content-Length.
+            if code == .noError, stream.contentLeft == 0 { inputEnded(stream, nil) }
         case NGHTTP2_WINDOW_UPDATE.rawValue:
             let increment = frame.member(nghttp2_window_update.self).pointee.window_size_increment
             if UInt32(increment) < FrameBudget.tinyWindowBytes { return spend(.reply) }

@@ -29,6 +29,8 @@ package final class HTTP2Stream {
     @exclusivity(unchecked) var dropsInput = false
     /// The final response was received.
     @exclusivity(unchecked) var hasResponse = false
+    /// Octets of the response's content that are still to come; nil if its head does not say how many.
+    @exclusivity(unchecked) var contentLeft: UInt64?
     @exclusivity(unchecked) var inputEnded = false
     /// END_STREAM was written.
     @exclusivity(unchecked) var outputEnded = false

@@ -218,6 +218,16 @@ import Testing
         #expect(client.replies() == [.reset(1)])
     }
 
+    @Test(arguments: [(5, true), (6, false)])
+    func resetWithoutErrorEndsContentThatIsWholeByItsLength(length: Int, isWhole: Bool) throws {
+        _ = try open()
+        _ = client.replies()
+        let fields = [Field(":status", "200"), Field("content-length", "\(length)")]
+        client.send(.headers(1, fields, ends: false), .data(1, "hello"), .reset(1, 0))
+        #expect(client.recorder.events.contains("1 end after 5") == isWhole)
+        #expect(client.recorder.events.last == "1 ended resetByPeer(NO_ERROR)")
+    }
+
     @Test func freeStreamsFollowTheOriginsLimit() throws {
         #expect(client.session.freeStreams == 100)
         client.send(.settings([(3, 2)]))
