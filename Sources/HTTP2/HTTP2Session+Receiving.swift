@@ -76,6 +76,13 @@ extension HTTP2Session {
             return
         }
         guard role == .server else { return block.begin(.response) }
+        guard streams.count < settings.maximumStreams else {
+            // The block is still decompressed, and belongs to no stream that is known.
+            block.begin(.request)
+            nghttp2_submit_rst_stream(
+                raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, HTTP2ErrorCode.refusedStream.rawValue)
+            return
+        }
         let stream = HTTP2Stream(id: id, session: self)
         stream.isSent = true
         streams[id] = stream

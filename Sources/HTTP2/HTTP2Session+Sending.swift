@@ -13,7 +13,6 @@ extension HTTP2Session {
         ]
         switch role {
         case .server:
-            entries.append(entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, settings.maximumStreams))
             if settings.webSocketKey != nil {
                 entries.append(entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1))
             }
@@ -22,6 +21,17 @@ extension HTTP2Session {
         }
         nghttp2_submit_settings(raw, none, entries, entries.count)
         nghttp2_session_set_local_window_size(raw, none, 0, settings.connectionWindowBytes)
+    }
+
+    /// Our SETTINGS with the limit of streams. nghttp2 must not know it, because it ends the connection of a client
+    /// with more streams, which are to be refused one by one (RFC 9113 §5.1.2).
+    func withStreamLimit(_ frame: UnsafeRawBufferPointer) -> [UInt8] {
+        let length = frame.count - 9 + 6
+        let limit = settings.maximumStreams
+        let entry =
+            [0, UInt8(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)]
+            + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: limit >> $0) }
+        return [16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + frame.dropFirst(3) + entry
     }
 
     private func entry(_ identifier: nghttp2_settings_id, _ value: UInt32) -> nghttp2_settings_entry {

@@ -64,6 +64,7 @@ package final class HTTP2Session {
     /// The time of the current `receive`, in nanoseconds.
     @exclusivity(unchecked) var now: UInt64
     @exclusivity(unchecked) private var isBusy = false
+    @exclusivity(unchecked) private var settingsAreOut = false
     @exclusivity(unchecked) private var drainLimit = 0
     @exclusivity(unchecked) private var drainedBytes = 0
 
@@ -127,7 +128,14 @@ package final class HTTP2Session {
                 break
             }
             drainedBytes += count
-            delegate.write(UnsafeRawBufferPointer(start: octets, count: count))
+            let frames = UnsafeRawBufferPointer(start: octets, count: count)
+            if role == .server, !settingsAreOut {
+                // The first frame of a server (RFC 9113 §3.4).
+                settingsAreOut = true
+                withStreamLimit(frames).withUnsafeBytes { delegate.write($0) }
+            } else {
+                delegate.write(frames)
+            }
         }
         return drainedBytes >= limit
     }

@@ -132,10 +132,15 @@ import Testing
         #expect(server.recorder.requests[1] == nil)
     }
 
-    @Test func streamsBeyondTheLimitEndTheConnection() {
+    @Test func streamsFarBeyondTheLimitEndTheConnection() {
         for id in 0..<150 { server.send(.headers(2 * UInt32(id) + 1, Field.get)) }
+        #expect(server.goAwayCode() == nil)
+        for id in 150..<1000 {
+            server.send(.headers(2 * UInt32(id) + 1, Field.get))
+            while server.session.drain() {}
+        }
         #expect(server.recorder.requests.count == 100)
-        #expect(server.goAwayCode() == .protocolError)
+        #expect(server.goAwayCode() == .enhanceYourCalm)
     }
 
     @Test func goAwayFloodBesideAnOpenStreamEndsTheConnection() throws {

@@ -37,10 +37,6 @@ import Testing
         ("5.1 closed by RST_STREAM: CONTINUATION", [get, .reset(1), .continuation(1, block)], .protocolError),
         ("5.1.1 even identifier", [.headers(2, Field.get)], .protocolError),
         ("5.1.1 lower identifier", [.headers(5, Field.get), .headers(3, Field.get)], .protocolError),
-        (
-            "5.1.2 more streams than permitted", (0...100).map { .headers(2 * UInt32($0) + 1, Field.get) },
-            .protocolError
-        ),
         ("5.5 unknown frame inside a field block", [half, Frame(0x16), .continuation(1, [])], .protocolError),
         // §6.1, §6.2
         ("6.1 DATA on stream 0", [.data(0, "x")], .protocolError),
@@ -121,6 +117,10 @@ import Testing
 
     /// The stream is reset, or refused by an error of the connection.
     static let streamErrors: [(String, [Frame], HTTP2ErrorCode)] = [
+        (
+            "5.1.2 more streams than permitted", (0...100).map { .headers(2 * UInt32($0) + 1, Field.get) },
+            .refusedStream
+        ),
         ("8.1.1 malformed trailers", [post, .headers(1, [Field(":path", "/")])], .protocolError),
         ("6.9.1 stream window beyond 2^31 - 1", [get, .windowUpdate(1, 0x7FFF_FFFF)], .flowControlError),
         // The section demands an error of the connection; nghttp2 resets the streams that are concerned.
@@ -180,6 +180,21 @@ import Testing
         #expect(!server.recorder.requests.isEmpty)
         #expect(server.session.failure == nil)
         #expect(!server.replies().contains { $0.type == 7 || $0.type == 3 })
+    }
+
+    @Test func clientWithTooManyStreamsGoesOn() throws {
+        let server = UnderTest(.server)
+        server.send((0..<100).flatMap { Frame.headers(2 * UInt32($0) + 1, Field.get).octets })
+        server.send(.headers(201, block: Field.get.flatMap(\.indexedLiteral)))
+        #expect(server.replies() == [.reset(201, HTTP2ErrorCode.refusedStream.rawValue)])
+        #expect(server.recorder.requests[201] == nil)
+        let first = try #require(server.recorder.streams[1])
+        first.send(status: 204, fields: [], contentLength: nil, endsStream: true)
+        _ = server.replies()
+        // The refused block has filled the table.
+        server.send(.headers(203, block: [0xC1, 0xC0, 0xBF, 0xBE]))
+        #expect(server.recorder.requests[203] != nil)
+        #expect(server.session.failure == nil)
     }
 
     @Test func prefaceIsRequired() {
