@@ -183,11 +183,13 @@ extension HTTP2Session {
         let id = head.pointee.stream_id
         switch UInt32(head.pointee.type) {
         case NGHTTP2_DATA.rawValue:
+            messageFrames += 1
             let padding = frame.member(nghttp2_data.self).pointee.padlen
             let isEmpty = head.pointee.length > 0 && head.pointee.length <= padding
             if isEmpty, !head.isEndOfStream, !spend(.other) { return false }
             if head.isEndOfStream, let stream = streams[id] { inputEnded(stream, nil) }
         case NGHTTP2_HEADERS.rawValue:
+            messageFrames += 1
             return blockReceived(id, isEndOfStream: head.isEndOfStream)
         case NGHTTP2_RST_STREAM.rawValue:
             guard let stream = streams[id] else { break }

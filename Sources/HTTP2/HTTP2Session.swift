@@ -44,6 +44,8 @@ package final class HTTP2Session {
     }
     /// The peer announced by GOAWAY that it opens no further stream, or we did.
     @exclusivity(unchecked) package internal(set) var isGoingAway = false
+    /// How many frames with heads and content have arrived.
+    @exclusivity(unchecked) package internal(set) var messageFrames: UInt64 = 0
     /// Streams that are not closed yet.
     package var openStreams: Int { streams.count }
 
@@ -153,6 +155,9 @@ package final class HTTP2Session {
         }
         return true
     }
+
+    /// Asks the peer for a reply (RFC 9113 §6.7).
+    package func ping() { nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil) }
 
     // MARK: The end
 

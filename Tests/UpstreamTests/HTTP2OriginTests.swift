@@ -338,4 +338,32 @@ private final class Stage: HTTP2SessionDelegate {
         stage.slot.hasOpened(isHTTP2: false)
         #expect(stage.slot.mayOpen { retries += 1 } && stage.slot.mayOpen { retries += 1 })
     }
+
+    // MARK: Liveness
+
+    private func pass15Seconds(on stage: Stage) {
+        stage.channel.embeddedEventLoop.advanceTime(by: .seconds(HTTP2Liveness.tickSeconds))
+    }
+
+    @Test func originThatAnswersNoPingIsGivenUp() throws {
+        let stage = try Stage()
+        let (lease, holder) = try stage.lease()
+        try stage.send(lease)
+        for _ in 0..<3 { pass15Seconds(on: stage) }
+        #expect(holder.events == ["closedBeforeResponse"])
+        #expect(!stage.connection.isReusable)
+    }
+
+    @Test func originThatAnswersPingMayTakeItsTime() throws {
+        let stage = try Stage()
+        let (lease, holder) = try stage.lease()
+        try stage.send(lease)
+        for _ in 0..<30 {
+            pass15Seconds(on: stage)
+            try stage.exchange()
+        }
+        #expect(holder.events.isEmpty)
+        try stage.answer(stage.requests[0])
+        #expect(holder.events == ["200", "end"])
+    }
 }

@@ -14,7 +14,7 @@ import NIOCore
 /// exchanges find it: a slot of the pool, which shares it between clients, or the one client that it acts for. Without
 /// a home it closes after its last lease. The first authentication of the connection takes it out of the pool.
 ///
-/// This file has the channel's events and the leases; `+Session` has what the session reports.
+/// This file has the channel's events and the leases; `+Session` has what the session reports, `+Liveness` the PING.
 package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
@@ -57,6 +57,9 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
     private var isSuspect = false
     /// The origin's SETTINGS have arrived, and with them its limit of streams.
     private var isSettled = false
+    var liveness = HTTP2Liveness()
+    /// A tick of ``liveness`` is due.
+    var isWatched = false
     /// Called once, when ``isSettled`` becomes true or the connection ends.
     private var whenSettled: (() -> Void)?
 
@@ -116,6 +119,8 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
     ) -> HTTP2Stream? {
         guard !isEnding, let stream = link.session?.open(head, forwarding, endsStream: endsStream) else { return nil }
         waitingLeases -= 1
+        if streams.isEmpty { liveness.begin(lastRead: link.lastRead) }
+        watch()
         streams[stream.id] = lease
         requestCount += 1
         return stream
@@ -192,7 +197,7 @@ package final class HTTP2OriginConnection: ChannelInboundHandler, KeptConnection
     }
 
     /// The connection is of no use any more: `error` is the reason for the requests in progress.
-    private func fail(_ error: UpstreamError) {
+    func fail(_ error: UpstreamError) {
         if failure == nil { failure = error }
         isEnding = true
         leaveSlot()
