@@ -2,7 +2,7 @@
 """make_pki.py FOLDER: creates the certificates of one test run, all P-256.
 
 origin-ca, other-ca, client-ca-a, client-ca-b        NAME.pem, NAME.key
-server, server-sha384                                valid for *.test.localhost, signed with SHA-256 and SHA-384
+server, server-sha384, server-localhost              valid for *.test.localhost; signed with SHA-384; for localhost
 server-expired, server-name, server-other, server-self   expired, for another name, from an unknown CA, self-signed
 laptop (client-ca-a), badge (client-ca-b)            client identities, also as NAME.p12; p12.password has the password
 """
@@ -84,6 +84,7 @@ server("server", origin_ca)
 server("server-sha384", origin_ca, digest=hashes.SHA384())
 server("server-expired", origin_ca, begin=-20, end=-10)
 server("server-name", origin_ca, names=("elsewhere.test.localhost",))
+server("server-localhost", origin_ca, names=("localhost",))
 server("server-other", other_ca)
 server("server-self", None)
 client("laptop", issue("client-ca-a", ca=True, end=60))
