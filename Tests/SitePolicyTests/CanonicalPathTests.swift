@@ -20,7 +20,8 @@ import Testing
         // Query.
         ("/a?b", ["a"]), ("/a?", ["a"]), ("/a/?/../b", ["a"]), ("/?/a", []), ("/a?%2f%zz\\", ["a"]),
         // Dot segments.
-        ("/.", []), ("/./", []), ("/..", []), ("/../", []), ("/../..", []), ("/a/.", ["a"]), ("/a/..", []),
+        ("/.", []), ("/./", []), ("/..", []), ("/../", []), ("/../..", []), ("/.//", []),
+        ("/a/.", ["a"]), ("/a/..", []),
         ("/a/./b", ["a", "b"]), ("/a/../b", ["b"]), ("/a/b/../c", ["a", "c"]), ("/a/b/../../c", ["c"]),
         ("/../a", ["a"]), ("/a/../../b", ["b"]), ("/./../a", ["a"]), ("/a/b/..", ["a"]), ("/a/b/../", ["a"]),
         ("/a/b/.", ["a", "b"]), ("/a//b/../c", ["a", "c"]), ("/.a", [".a"]), ("/..a", ["..a"]), ("/a.", ["a."]),
@@ -77,6 +78,9 @@ import Testing
         ("/a/..;/b", .dotsWithParameters), ("/a/..;b/c", .dotsWithParameters), ("/a/.;/b", .dotsWithParameters),
         ("/..;", .dotsWithParameters), ("/a/..;?b", .dotsWithParameters),
         ("/a//../b", .dotsAfterEmptySegment), ("//../a", .emptyBeginning),
+        // The origin would get two slashes at the beginning.
+        ("/.//a", .emptyBeginning), ("/././/a/b", .emptyBeginning), ("/..//a", .emptyBeginning),
+        ("/x/..//evil.example/a", .emptyBeginning), ("/x/.././/a?b", .emptyBeginning),
         ("/a/b//../../c", .dotsAfterEmptySegment),
         ("/a/;b/../c", .dotsAfterEmptySegment), ("/a//./../b", .dotsAfterEmptySegment),
     ]

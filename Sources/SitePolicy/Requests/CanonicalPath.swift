@@ -23,7 +23,8 @@ package struct CanonicalPath: Equatable, Sendable {
         case notUTF8 = "is not UTF-8"
         case dotsWithParameters = "has parameters after a dot segment"
         case dotsAfterEmptySegment = "goes back over an empty segment"
-        /// Servers that read a reference (RFC 3986 §4.2) take the next segment for a host.
+        /// Also without its dot segments. Servers that read a reference (RFC 3986 §4.2) take the next segment for a
+        /// host.
         case emptyBeginning = "begins with two slashes"
         case encodedQuery = "has an encoded ? or # (%3F, %23)"
         /// Only if the rule ignores case, as servers do whose file systems drop such ends.
@@ -40,9 +41,7 @@ package struct CanonicalPath: Equatable, Sendable {
         guard target.first == UInt8(ascii: "/") else { throw .noPath }
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         guard !path.contains(UInt8(ascii: "#")) else { throw .fragment }
-        guard !path.starts(with: "//".utf8) || path.allSatisfy({ $0 == UInt8(ascii: "/") }) else {
-            throw .emptyBeginning
-        }
+        guard !Self.beginsEmpty(path) else { throw .emptyBeginning }
         var stack = SegmentStack()
         var start = path.startIndex + 1
         while start <= path.endIndex {
@@ -51,6 +50,10 @@ package struct CanonicalPath: Equatable, Sendable {
             start = end + 1
         }
         guard !stack.isAmbiguous else { throw .dotsAfterEmptySegment }
+        // `/.//a` reaches the origin as `//a`.
+        if stack.hadDots, let clean = Self.withoutDotSegments(path), Self.beginsEmpty(clean[...]) {
+            throw .emptyBeginning
+        }
         (octets, ends) = (stack.octets, stack.ends)
         guard octets.allSatisfy({ $0 < 0x80 }) || segments.allSatisfy({ String(validating: $0, as: UTF8.self) != nil })
         else { throw .notUTF8 }
@@ -75,6 +78,11 @@ package struct CanonicalPath: Equatable, Sendable {
             if index == raw.count - 1 { kept.append([]) }
         }
         return Array("/".utf8) + Array(kept.joined(separator: "/".utf8)) + target[path.endIndex...]
+    }
+
+    /// Whether a path begins with two slashes, and has something else.
+    private static func beginsEmpty(_ path: ArraySlice<UInt8>) -> Bool {
+        path.starts(with: "//".utf8) && !path.allSatisfy { $0 == UInt8(ascii: "/") }
     }
 
     private init(octets: [UInt8], ends: [Int]) {
@@ -118,6 +126,8 @@ private struct SegmentStack {
     private var isEmpty: [Bool] = []
     /// A `..` led back over an empty segment, so that it depends on the server where it leads.
     private(set) var isAmbiguous = false
+    /// There was a `.` or `..` segment.
+    private(set) var hadDots = false
 
     mutating func append(_ raw: ArraySlice<UInt8>, isLast: Bool) throws(CanonicalPath.Fault) {
         let start = octets.count
@@ -134,6 +144,7 @@ private struct SegmentStack {
             isEmpty.append(false)
         case let dots:
             guard name.endIndex == raw.endIndex else { throw .dotsWithParameters }
+            hadDots = true
             octets.removeLast(length)
             if dots == 2 { goBack() }
         }
