@@ -41,7 +41,8 @@ package struct RequestForwarding: ~Copyable, Sendable {
     package var cookie: (any SecretFieldValue)?
     /// Appended to the client's lines.
     package var added: [AddedField]
-    /// The names of the client's fields that are left out. Fields that frame the message are not among them.
+    /// The names of the client's fields that are left out, also with `_` for `-`. Fields that frame the message are not
+    /// among them.
     package var omitted: [String]
     /// Appended after existing Via lines, unless it is nil.
     package var via: ViaField?
@@ -80,14 +81,15 @@ package struct RequestForwarding: ~Copyable, Sendable {
 }
 
 extension RequestForwarding {
-    /// Whether an added field takes the place of the line, or the line is left out.
+    /// Whether an added field takes the place of the line, or the line is left out. Servers that hand fields on as
+    /// variables (RFC 3875 §4.1.18) read `_` and `-` alike, so what is left out, is left out in both spellings.
     fileprivate func replaces(_ line: FieldLine, of fields: FieldLines) -> Bool {
         let name = fields.bytes[Range(line.name)]
-        func isName(_ other: String) -> Bool {
-            name.count == other.utf8.count
-                && zip(name, other.utf8).allSatisfy { Octet.lowercased($0) == Octet.lowercased($1) }
+        func isName(_ other: String, _ folded: (UInt8) -> UInt8) -> Bool {
+            name.count == other.utf8.count && zip(name, other.utf8).allSatisfy { folded($0) == folded($1) }
         }
-        return added.contains { $0.replaces && isName($0.name) } || omitted.contains(where: isName)
+        return added.contains { $0.replaces && isName($0.name, Octet.lowercased) }
+            || omitted.contains { isName($0) { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : Octet.lowercased($0) } }
     }
 }
 

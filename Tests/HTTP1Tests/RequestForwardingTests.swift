@@ -227,6 +227,15 @@ import Testing
         let text = "GET / HTTP/1.1\r\nHost: a\r\n\(field)\(field.isEmpty ? "" : "\r\n")\r\n"
         #expect(try #require(try readRequest(text)).head.fields.mayNameCause == expected)
     }
+
+    /// Servers that hand fields on as variables take `_` for `-` (RFC 3875 §4.1.18).
+    @Test(arguments: ["X-Original-URL", "x-original-url", "X_ORIGINAL_URL", "X-Original_Url"])
+    func aFieldThatIsLeftOutIsLeftOutInEverySpelling(name: String) throws {
+        let sent = try forward("GET /a HTTP/1.1\r\nHost: o.example\r\n\(name): /b\r\nX-Original-URLs: c\r\n\r\n") {
+            $0.omitted = ["X-Original-URL"]
+        }
+        #expect(sent == "GET /a HTTP/1.1\r\nHost: o.example\r\nX-Original-URLs: c\r\n\r\n")
+    }
 }
 
 private struct FieldText: SecretFieldValue {
