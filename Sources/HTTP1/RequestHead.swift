@@ -19,6 +19,11 @@ package struct RequestHead: Sendable {
     package var hasBody: Bool { if case .none = framing { false } else { true } }
     /// The request asks for a tunnel (RFC 9110 §9.3.6).
     package var isConnect: Bool { method == .connect }
+    /// The request asks for itself: TRACE (RFC 9110 §9.3.8), or TRACK, which is an older name of some servers. Some
+    /// compare methods without regard to case.
+    package var isTrace: Bool {
+        method == .trace || method == .other && ["TRACE", "TRACK"].contains(methodText.uppercased())
+    }
     /// Whether the client keeps the connection open: HTTP/1.1 without `Connection: close`. HTTP/1.0 connections are
     /// never kept alive.
     package let keepsAlive: Bool

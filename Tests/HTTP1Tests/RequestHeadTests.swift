@@ -236,4 +236,13 @@ import Testing
             #expect(!head.fields.value(of: .host, equals: other))
         }
     }
+
+    @Test(arguments: [
+        ("TRACE", true), ("trace", true), ("Trace", true), ("TRACK", true), ("track", true), ("TRACES", false),
+        ("GET", false), ("XTRACE", false),
+    ])
+    func methodsWithWhichServersRepeatTheRequestAreKnown(method: String, isTrace: Bool) throws {
+        let head = try #require(try readRequest("\(method) /a HTTP/1.1\r\nHost: o.example\r\n\r\n")).head
+        #expect(head.isTrace == isTrace)
+    }
 }

@@ -33,11 +33,11 @@ struct RequestAdmission {
     /// Refuses a TRACE to a listed site, because its response would contain the credentials that the proxy adds (RFC
     /// 9110 §9.3.8), and a TRACE or OPTIONS whose Max-Forwards is 0 (RFC 9110 §7.6.2).
     func checkTrace(_ head: borrowing RequestHead, _ route: Route) throws(RequestTarget.Failure) {
-        guard head.method.takesMaxForwards else { return }
-        if head.method == .trace, route.policy.sites.rule(for: route.origin) != nil {
+        if head.isTrace, route.policy.sites.rule(for: route.origin) != nil {
             throw RequestTarget.Failure(
                 status: 405, detail: "TRACE is not forwarded to a site whose challenges are answered")
         }
+        guard head.method.takesMaxForwards else { return }
         if head.fields.value(of: .maxForwards).flatMap({ UInt($0) }) == 0 {
             throw RequestTarget.Failure(
                 status: 405, detail: "Max-Forwards is 0, and this proxy does not answer \(head.methodText)")
