@@ -203,7 +203,8 @@ extension ExchangeDriver {
             if use.rule.isRedacted {
                 // A part of the token, or its compressed form, would not be recognised.
                 injected.fields.append(AddedField("Accept-Encoding", AcceptedCodings(), replaces: true))
-                injected.omitted += ["Range", "If-Range"]
+                // Request-Range is a draft's name for Range, which old servers read.
+                injected.omitted += ["Range", "If-Range", "Request-Range"]
             }
             return injected
         } catch {
@@ -346,6 +347,11 @@ extension ExchangeDriver {
     /// The response to a request with a token that cannot be looked for in the response.
     func redactionFault(_ head: ResponseHead) -> OwnResponse? {
         guard dialogue?.injection?.redactor != nil else { return nil }
+        guard head.status != 206 else {
+            return OwnResponse(
+                status: 502, detail: "the response is partial, so that redact=yes cannot search it for the token",
+                proxyError: "http_protocol_error")
+        }
         let codings = head.fields.values(named: "Content-Encoding").filter { $0.lowercased() != "identity" }
         guard !codings.isEmpty else { return nil }
         return OwnResponse(
