@@ -46,6 +46,7 @@ let package = Package(
             providers: [.apt(["libnghttp2-dev"])]),
         module("Cryptography", ["COpenSSL"]),
         module("Addresses", ["Cryptography"]),
+        module("AWSSignature", ["Cryptography"]),
         module("HTTP1"),
         module("HTTP2", ["HTTP1", "CNGHTTP2"]),
         module("Loopback"),
@@ -77,9 +78,9 @@ let package = Package(
         module(
             "Proxy",
             [
-                "Answering", "Parents", "Negotiate", "HTTP2", "HTTP1", "Loopback", "Upstream", "ChannelTLS", "TLS",
-                "SitePolicy", "Certificates", "Cookies", "Challenges", "Events", "JSON", "Addresses", "Cryptography",
-                "CLinux",
+                "Answering", "AWSSignature", "Parents", "Negotiate", "HTTP2", "HTTP1", "Loopback", "Upstream",
+                "ChannelTLS", "TLS", "SitePolicy", "Certificates", "Cookies", "Challenges", "Events", "JSON",
+                "Addresses", "Cryptography", "CLinux",
             ], nio, settings: testable),
         // Counts allocations: it defines malloc and its relatives ahead of the C library's.
         .target(name: "CMeter"),

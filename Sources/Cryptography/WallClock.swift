@@ -37,8 +37,8 @@ package enum WallClock {
         return "\(date)T\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))Z"
     }
 
-    /// The seconds since 1970 of a time in the form of RFC 3339 §5.6, such as `2026-01-01T00:00:00Z`, with a fraction that
-    /// is dropped, or with an offset from UTC. Nil for anything else, leap seconds among it.
+    /// The seconds since 1970 of a time in the form of RFC 3339 §5.6, such as `2026-01-01T00:00:00Z`, with a fraction
+    /// that is dropped, or with an offset from UTC. Nil for anything else, leap seconds among it.
     package static func seconds(rfc3339 text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard (20...40).contains(bytes.count) else { return nil }

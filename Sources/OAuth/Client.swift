@@ -17,7 +17,8 @@ package struct Client: Sendable, Equatable {
         case post(Secret)
         /// `private_key_jwt`, before the provider is known; see ``Client/resolved(for:)``.
         case key(ClientKey)
-        /// The grant is a ``GrantAssertion``, which this key signs: PKCS#8 in DER. Nothing else proves who the client is.
+        /// The grant is a ``GrantAssertion``, which this key signs: PKCS#8 in DER. Nothing else proves who the
+        /// client is.
         case grantKey(Secret)
         /// `private_key_jwt` at one provider.
         case assertion(ClientAssertion)

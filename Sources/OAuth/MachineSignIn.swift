@@ -37,7 +37,8 @@ package struct MachineSignIn: Sendable {
     /// The tokens that the provider has issued in place of bound ones. The caller revokes them.
     package private(set) var tokensToRevoke: TokenSet?
 
-    /// `token` is the contents of the grant's file, or the client's ``GrantAssertion``. `metadata` is the provider's if the profile has it.
+    /// `token` is the contents of the grant's file, or the client's ``GrantAssertion``. `metadata` is the provider's if
+    /// the profile has it.
     package init(
         issuer: Issuer, _ wanted: SignInRequest, by grant: MachineGrant, with token: Secret?,
         metadata: ProviderMetadata? = nil, transport: EndpointURL.Transport = .secure

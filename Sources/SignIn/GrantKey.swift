@@ -10,8 +10,8 @@ package enum GrantKey {
     /// The largest file, in bytes.
     package static let maximumBytes = 64 << 10
 
-    /// The key in DER, from PEM, DER, or the JSON of a ``ServiceAccountKey``. Throws `configuration` for another file, and
-    /// for a key that does not sign with RS256.
+    /// The key in DER, from PEM, DER, or the JSON of a ``ServiceAccountKey``. Throws `configuration` for another file,
+    /// and for a key that does not sign with RS256.
     package static func pkcs8(_ file: Secret) throws(OAuthError) -> Secret {
         var bytes = file.withBytes { Array($0) }
         defer { bytes.wipe() }

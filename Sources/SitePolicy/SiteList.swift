@@ -153,8 +153,8 @@ package struct SiteList: Sendable {
         }
     }
 
-    /// The lines of the site that ``rule(for:)`` returns the first of, if some of them are for some requests only: those
-    /// that are for `client`.
+    /// The lines of the site that ``rule(for:)`` returns the first of, if some of them are for some requests only:
+    /// those that are for `client`.
     package func requestRules(for origin: Origin, client: Client) -> RequestRules? {
         guard !requestRulesByPattern.isEmpty, let pattern = rule(for: origin)?.pattern else { return nil }
         guard let lines = dividedSites[pattern] else { return requestRulesByPattern[pattern] }

@@ -54,7 +54,8 @@ package struct SiteRule: Equatable, Sendable {
     package var maximumBodyBytes: Int?
     /// The clients that the line is for; nil for all.
     package var clients: ClientRule?
-    /// The clients that may use the line's credential; nil for all. The line is for those that ``clients`` permits, too.
+    /// The clients that may use the line's credential; nil for all. The line is only for those of them that
+    /// ``clients`` permits, too.
     package internal(set) var credentialClients: CredentialClients?
     /// Whether requests of other clients are refused (`deny=yes`). If not, nothing of them is intercepted or answered.
     package var refusesOtherClients = false

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import CountersignHome
 import CountersignOAuth
 import CountersignSignIn
 import CountersignTestOrigin

@@ -55,8 +55,8 @@ public final class Enrollment: Sendable {
 
     /// The secret of the client at the provider, if the profile's client has one. Without it, the sign-in uses the
     /// secret that is stored with the sign-in of this name, if that is for the same client; else it throws
-    /// `profileFaulty`. It is stored with the sign-in. For a machine that signs with a key of its own, it is that key, as
-    /// the text of its file. Applies to the sign-ins that begin afterwards.
+    /// `profileFaulty`. It is stored with the sign-in. For a machine that signs with a key of its own, it is that key,
+    /// as the text of its file. Applies to the sign-ins that begin afterwards.
     public var clientSecret: Password? {
         get { secretOfClient.withLock { $0 } }
         set { secretOfClient.withLock { $0 = newValue } }
