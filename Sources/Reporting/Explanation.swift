@@ -54,9 +54,9 @@ package struct Explanation: Equatable, Sendable {
     /// The subjects of the certificates in `Certs/anchors`. With one of them, a parent may intercept the site's TLS.
     package var anchors: [String] = []
 
-    /// `request` and `client` decide among the lines of a site. `now` is in seconds since 1970. `records` are
-    /// those of the breaker. `ticket` checks the user's own ticket, which is done only if the site's line permits its use. `broker` is that
-    /// of ``BrokerReach``; without it, the broker is not asked.
+    /// `request` and `client` decide among the lines of a site. `now` is in seconds since 1970. `records` are those of
+    /// the breaker. `ticket` checks the user's own ticket, which is done only if the site's line permits its use.
+    /// `broker` is that of ``BrokerReach``; without it, the broker is not asked.
     package init(
         of origin: Origin, _ request: SiteRequest, for client: SiteList.Client = .unknown, policy: Policy,
         records: BreakerStorage.Records = [:], now: Int64,
