@@ -120,7 +120,7 @@ let package = Package(
             settings: internalImports),
         module("OAuth", ["Challenges", "JSON", "Addresses", "Cryptography"]),
         module("DeviceManagement", ["OAuth", "JSON", "Addresses", "Cryptography"]),
-        // Connections to the bus of the user's session.
+        // Connections to the bus of the user's session, and the keyring on it.
         module("SessionBus", ["Cryptography", "CDBus"]),
         module("Broker", ["SessionBus", "JSON", "Cryptography"]),
         // Questions to the person: notifications of the desktop, and keys on the terminal.
@@ -150,8 +150,8 @@ let package = Package(
         module(
             "Home",
             [
-                "Revocation", "Answering", "Vault", "SitePolicy", "Certificates", "Challenges", "Addresses",
-                "Cryptography", "CLinux",
+                "Revocation", "Answering", "Vault", "SessionBus", "SitePolicy", "Certificates", "Challenges",
+                "Addresses", "Cryptography", "CLinux",
             ], settings: internalImports),
         // Texts about sites, credentials and routes. Needs no home: policy and records are arguments.
         module(
@@ -266,6 +266,7 @@ let package = Package(
         tests("JSONTests", ["JSON", "Cryptography"]),
         tests("OAuthTests", ["OAuth", "TestOrigin", "JSON", "Cryptography"]),
         tests("DeviceManagementTests", ["DeviceManagement", "OAuth", "JSON", "Addresses"]),
+        tests("SessionBusTests", ["SessionBus", "TestOrigin", "Cryptography"]),
         tests("BrokerTests", ["Broker", "TestOrigin", "JSON", "Cryptography"]),
         tests("NotificationsTests", ["Notifications", "SessionBus", "Events", "TestOrigin"]),
         tests("CertificatesTests", ["Certificates", "Demo", "Cryptography", "TestOrigin", "COpenSSL"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Loads libdbus-1 at the first call. Its few declarations are repeated here, so that no header is needed to build. Only
-// what clients of the session bus need: a connection of their own, method calls, their replies, and signals.
+// what clients of the session bus need: a connection of their own, method calls, their replies, signals, and values.
 
 #ifndef COUNTERSIGN_CDBUS_SHIM_H
 #define COUNTERSIGN_CDBUS_SHIM_H
@@ -114,50 +114,6 @@ static inline csn_dbus_message *csn_dbus_method_call(
         name, path, interface, method);
 }
 
-// Adds an argument of a basic type, whose code in signatures is `type`. Text must be UTF-8.
-static inline int csn_dbus_append(csn_dbus_message *message, char type, const void *value) {
-    csn_dbus_iterator arguments;
-    CSN_DBUS(void, dbus_message_iter_init_append, csn_dbus_message *, csn_dbus_iterator *)(message, &arguments);
-    return (int)CSN_DBUS(uint32_t, dbus_message_iter_append_basic, csn_dbus_iterator *, int, const void *)(
-        &arguments, type, value);
-}
-
-static inline int csn_dbus_append_string(csn_dbus_message *message, const char *text) {
-    return csn_dbus_append(message, 's', &text);
-}
-
-#define CSN_DBUS_OPEN(outer, type, contents, inner) \
-    CSN_DBUS(uint32_t, dbus_message_iter_open_container, csn_dbus_iterator *, int, const char *, csn_dbus_iterator *)( \
-        outer, type, contents, inner)
-#define CSN_DBUS_CLOSE(outer, inner) \
-    CSN_DBUS(uint32_t, dbus_message_iter_close_container, csn_dbus_iterator *, csn_dbus_iterator *)(outer, inner)
-
-// Adds an argument of type `as`.
-static inline int csn_dbus_append_strings(csn_dbus_message *message, const char *const *texts, int count) {
-    csn_dbus_iterator arguments, array;
-    CSN_DBUS(void, dbus_message_iter_init_append, csn_dbus_message *, csn_dbus_iterator *)(message, &arguments);
-    if (!CSN_DBUS_OPEN(&arguments, 'a', "s", &array)) return 0;
-    for (int index = 0; index < count; index++) {
-        if (!CSN_DBUS(uint32_t, dbus_message_iter_append_basic, csn_dbus_iterator *, int, const void *)(
-                &array, 's', &texts[index]))
-            return 0;
-    }
-    return (int)CSN_DBUS_CLOSE(&arguments, &array);
-}
-
-// Adds an argument of type `a{sv}` with one entry, whose value is a byte.
-static inline int csn_dbus_append_byte_entry(csn_dbus_message *message, const char *key, uint8_t value) {
-    csn_dbus_iterator arguments, array, entry, variant;
-    CSN_DBUS(void, dbus_message_iter_init_append, csn_dbus_message *, csn_dbus_iterator *)(message, &arguments);
-    return CSN_DBUS_OPEN(&arguments, 'a', "{sv}", &array) && CSN_DBUS_OPEN(&array, 'e', NULL, &entry) &&
-           CSN_DBUS(uint32_t, dbus_message_iter_append_basic, csn_dbus_iterator *, int, const void *)(
-               &entry, 's', &key) &&
-           CSN_DBUS_OPEN(&entry, 'v', "y", &variant) &&
-           CSN_DBUS(uint32_t, dbus_message_iter_append_basic, csn_dbus_iterator *, int, const void *)(
-               &variant, 'y', &value) &&
-           CSN_DBUS_CLOSE(&entry, &variant) && CSN_DBUS_CLOSE(&array, &entry) && CSN_DBUS_CLOSE(&arguments, &array);
-}
-
 // MARK: Messages that were received
 
 // The serial number of the call that the message replies to; 0 if it is not a reply.
@@ -175,54 +131,101 @@ static inline const char *csn_dbus_sender(csn_dbus_message *message) {
     return CSN_DBUS(const char *, dbus_message_get_sender, csn_dbus_message *)(message);
 }
 
+// The object that has sent a signal; NULL if there is none. Valid as long as the message.
+static inline const char *csn_dbus_path(csn_dbus_message *message) {
+    return CSN_DBUS(const char *, dbus_message_get_path, csn_dbus_message *)(message);
+}
+
 static inline int csn_dbus_is_signal(csn_dbus_message *message, const char *interface, const char *name) {
     return (int)CSN_DBUS(uint32_t, dbus_message_is_signal, csn_dbus_message *, const char *, const char *)(
         message, interface, name);
 }
 
-// Moves `position` to the argument with this index; returns 0 if there is none of the type.
-static inline int csn_dbus_find(csn_dbus_message *message, int index, char type, csn_dbus_iterator *position) {
-    if (!CSN_DBUS(uint32_t, dbus_message_iter_init, csn_dbus_message *, csn_dbus_iterator *)(message, position))
-        return 0;
-    for (; index > 0; index--) {
-        if (!CSN_DBUS(uint32_t, dbus_message_iter_next, csn_dbus_iterator *)(position)) return 0;
-    }
-    return CSN_DBUS(int, dbus_message_iter_get_arg_type, csn_dbus_iterator *)(position) == type;
+static inline void csn_dbus_release(csn_dbus_message *message) {
+    CSN_DBUS(void, dbus_message_unref, csn_dbus_message *)(message);
 }
 
-// The text with this index; NULL if that argument is not a string. Valid as long as the message.
-static inline const char *csn_dbus_text(csn_dbus_message *message, int index) {
-    csn_dbus_iterator position;
+// MARK: Values
+
+// Before the first argument is appended.
+static inline void csn_dbus_begin_writing(csn_dbus_message *message, csn_dbus_iterator *iterator) {
+    CSN_DBUS(void, dbus_message_iter_init_append, csn_dbus_message *, csn_dbus_iterator *)(message, iterator);
+}
+
+// Appends a value of a basic type, whose code in signatures is `type`. The functions that append return 0 if there is
+// no memory.
+static inline int csn_dbus_write(csn_dbus_iterator *iterator, int type, const void *value) {
+    return (int)CSN_DBUS(uint32_t, dbus_message_iter_append_basic, csn_dbus_iterator *, int, const void *)(
+        iterator, type, value);
+}
+
+// Appends a string ('s'), which must be UTF-8, or an object path ('o'), which must be valid.
+static inline int csn_dbus_write_text(csn_dbus_iterator *iterator, int type, const char *text) {
+    return csn_dbus_write(iterator, type, &text);
+}
+
+// Begins an array ('a'), a structure ('r'), a member of a dictionary ('e') or a variant ('v').
+static inline int csn_dbus_open_container(
+    csn_dbus_iterator *iterator, int type, const char *signature, csn_dbus_iterator *inner) {
+    return (int)CSN_DBUS(
+        uint32_t, dbus_message_iter_open_container, csn_dbus_iterator *, int, const char *, csn_dbus_iterator *)(
+        iterator, type, signature, inner);
+}
+
+static inline int csn_dbus_close_container(csn_dbus_iterator *iterator, csn_dbus_iterator *inner) {
+    return (int)CSN_DBUS(uint32_t, dbus_message_iter_close_container, csn_dbus_iterator *, csn_dbus_iterator *)(
+        iterator, inner);
+}
+
+// Appends to an open array of bytes.
+static inline int csn_dbus_write_bytes(csn_dbus_iterator *iterator, const void *bytes, int count) {
+    return count == 0 ||
+           (int)CSN_DBUS(uint32_t, dbus_message_iter_append_fixed_array, csn_dbus_iterator *, int, const void *, int)(
+               iterator, 'y', &bytes, count);
+}
+
+// Returns 0 if the message has no arguments.
+static inline int csn_dbus_begin_reading(csn_dbus_message *message, csn_dbus_iterator *iterator) {
+    return (int)CSN_DBUS(uint32_t, dbus_message_iter_init, csn_dbus_message *, csn_dbus_iterator *)(message, iterator);
+}
+
+// The type of the value; 0 after the last one.
+static inline int csn_dbus_type(csn_dbus_iterator *iterator) {
+    return CSN_DBUS(int, dbus_message_iter_get_arg_type, csn_dbus_iterator *)(iterator);
+}
+
+// The type of an array's elements.
+static inline int csn_dbus_element_type(csn_dbus_iterator *iterator) {
+    return CSN_DBUS(int, dbus_message_iter_get_element_type, csn_dbus_iterator *)(iterator);
+}
+
+static inline void csn_dbus_advance(csn_dbus_iterator *iterator) {
+    (void)CSN_DBUS(uint32_t, dbus_message_iter_next, csn_dbus_iterator *)(iterator);
+}
+
+// Begins to read the values in a container.
+static inline void csn_dbus_enter(csn_dbus_iterator *iterator, csn_dbus_iterator *inner) {
+    CSN_DBUS(void, dbus_message_iter_recurse, csn_dbus_iterator *, csn_dbus_iterator *)(iterator, inner);
+}
+
+// Copies a value of a basic type.
+static inline void csn_dbus_read(csn_dbus_iterator *iterator, void *value) {
+    CSN_DBUS(void, dbus_message_iter_get_basic, csn_dbus_iterator *, void *)(iterator, value);
+}
+
+// Of a string or an object path. Valid as long as the message.
+static inline const char *csn_dbus_read_text(csn_dbus_iterator *iterator) {
     const char *text = NULL;
-    if (csn_dbus_find(message, index, 's', &position))
-        CSN_DBUS(void, dbus_message_iter_get_basic, csn_dbus_iterator *, void *)(&position, &text);
+    csn_dbus_read(iterator, &text);
     return text;
 }
 
-// The number with this index; returns 0 if that argument is not a UINT32.
-static inline int csn_dbus_number(csn_dbus_message *message, int index, uint32_t *number) {
-    csn_dbus_iterator position;
-    if (!csn_dbus_find(message, index, 'u', &position)) return 0;
-    CSN_DBUS(void, dbus_message_iter_get_basic, csn_dbus_iterator *, void *)(&position, number);
-    return 1;
-}
-
-// Whether the first argument is an array of strings with this one.
-static inline int csn_dbus_contains(csn_dbus_message *message, const char *wanted) {
-    csn_dbus_iterator position, element;
-    if (!csn_dbus_find(message, 0, 'a', &position)) return 0;
-    CSN_DBUS(void, dbus_message_iter_recurse, csn_dbus_iterator *, csn_dbus_iterator *)(&position, &element);
-    while (CSN_DBUS(int, dbus_message_iter_get_arg_type, csn_dbus_iterator *)(&element) == 's') {
-        const char *text = NULL;
-        CSN_DBUS(void, dbus_message_iter_get_basic, csn_dbus_iterator *, void *)(&element, &text);
-        if (strcmp(text, wanted) == 0) return 1;
-        CSN_DBUS(uint32_t, dbus_message_iter_next, csn_dbus_iterator *)(&element);
-    }
-    return 0;
-}
-
-static inline void csn_dbus_release(csn_dbus_message *message) {
-    CSN_DBUS(void, dbus_message_unref, csn_dbus_message *)(message);
+// The bytes of an array that has been entered; they are the message's own. NULL if there are none.
+static inline void *csn_dbus_read_bytes(csn_dbus_iterator *inner, int *count) {
+    void *bytes = NULL;
+    *count = 0;
+    CSN_DBUS(void, dbus_message_iter_get_fixed_array, csn_dbus_iterator *, void *, int *)(inner, &bytes, count);
+    return *count > 0 ? bytes : NULL;
 }
 
 #endif

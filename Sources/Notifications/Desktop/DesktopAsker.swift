@@ -187,7 +187,7 @@ private final class DesktopThread {
             case .notify(let id, let notification): send(Self.notify(notification), .notify(id))
             case .close(let number):
                 let close = Self.call("CloseNotification")
-                close.append(number)
+                close.append(.number(number))
                 send(close, nil)
             case .answer(let id, let answer): _ = desk.answer(id, answer)
             case .report(let text): report(text)
@@ -205,14 +205,14 @@ private final class DesktopThread {
     private static func notify(_ notification: DesktopNotification) -> BusCall {
         let call = call("Notify")
         call.append(DesktopNotification.program)
-        call.append(notification.replaces)
+        call.append(.number(notification.replaces))
         // The icon.
         call.append("")
         call.append(notification.summary)
         call.append(notification.body)
-        call.append(notification.actions)
-        call.append("urgency", DesktopNotification.urgencyCritical)
-        call.append(notification.expiresMilliseconds)
+        call.append(.texts(notification.actions))
+        call.append(.dictionary("urgency", .byte(DesktopNotification.urgencyCritical)))
+        call.append(.integer(notification.expiresMilliseconds))
         return call
     }
 }
