@@ -275,6 +275,7 @@ let package = Package(
         tests(
             "TLSTests", ["ChannelTLS", "TLS", "TestOrigin", "Certificates", "Challenges", "Cryptography", "COpenSSL"],
             nio + [embedded]),
+        tests("HomeTests", ["Home", "TestOrigin", "Vault", "Cryptography"]),
         tests(
             "AnsweringTests",
             ["Answering", "TLS", "SitePolicy", "Certificates", "Challenges", "Addresses", "Cryptography"]),

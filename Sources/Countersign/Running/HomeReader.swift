@@ -48,7 +48,7 @@ struct HomeReader: Sendable {
         var vaultError: VaultError?
         do {
             snapshot.vault = try openVault(creating: need.isMet(by: sites), again: again, passphrase: passphrase)
-        } catch let error as VaultError where error.code == .passphraseNeeded {
+        } catch let error as VaultError where error.code == .passphraseNeeded || isOutdatedCopy(error) {
             snapshot.lockReason = HomeSnapshot.vaultIsLocked
             vaultError = error
         }
@@ -114,6 +114,16 @@ struct HomeReader: Sendable {
             credentials: isKnown ? Set(contents?.credentialNames ?? []) : nil,
             identities: isKnown ? contents?.identityNames ?? [] : nil)
         return home.ignoredSiteFiles + home.ignoredAnchorFiles + lines.map(Diagnostic.init)
+    }
+
+    /// Whether the copy of the passphrase that the home's keeper has may be that of an earlier passphrase.
+    private func isOutdatedCopy(_ error: VaultError) -> Bool {
+        error.code == .wrongPassphrase && (try? VaultKeeper.read(home)) != nil
+    }
+
+    /// The copy of the vault's passphrase that the home's keeper has; nil without a keeper.
+    func keptPassphrase() throws(CountersignError) -> Secret? {
+        try VaultKeeper.read(home)?.passphrase(environment: environment, patience: VaultKeeper.servicePatience)
     }
 
     /// Opens the vault with a passphrase given at run time; nil is enough if a key file opens it.

@@ -197,9 +197,11 @@ package final class PolicyKeeper: Sendable {
         }
     }
 
-    /// Opens the vault again. `passphrase` may be nil if a key file opens it. Throws ``VaultError`` and stays locked if
-    /// that fails.
+    /// Opens the vault again. `passphrase` may be nil if a key file opens it, or if the home's keeper has a copy.
+    /// Throws ``VaultError`` or ``CountersignError`` and stays locked if that fails.
     package func unlock(passphrase: Secret?) throws {
+        // A keyring may ask the person first.
+        let passphrase = try passphrase ?? reader.keptPassphrase()
         try snapshot.withLock { snapshot in
             snapshot.vault = try reader.openVault(passphrase: passphrase)
             snapshot.lockReason = nil

@@ -6,6 +6,7 @@ import CountersignCryptography
 import CountersignHome
 import CountersignReporting
 import CountersignVault
+import FoundationEssentials
 import Glibc
 
 /// `countersign vault`.
@@ -48,7 +49,8 @@ struct VaultCommand: ParsableCommand {
             let records = try BreakerFile(home: home, now: { now }).read()
             var fault: VaultError?
             do throws(VaultError) { try vault.check() } catch { fault = error }
-            let shown = Shown(status, fault, mode: mode, server, BlockedCredential.all(in: records, at: now))
+            var shown = Shown(status, fault, mode: mode, server, BlockedCredential.all(in: records, at: now))
+            if status.key == .passphrase { shown.copy = try VaultKeeper.read(home)?.place.rawValue }
             if output.json { try Console.result(json: shown) } else { Console.result(shown.text) }
             if let fault { throw fault }
         }
@@ -57,16 +59,21 @@ struct VaultCommand: ParsableCommand {
     struct Rekey: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rekey",
-            abstract: "Change the vault's passphrase or key file.",
+            abstract: "Change the vault's passphrase or key file, and what keeps the passphrase.",
             discussion: """
                 The old passphrase or key file no longer opens the vault. A running server continues with the secrets \
                 it has loaded; if the vault has a new passphrase, it needs `countersign vault unlock` to load changes.
+
+                --keep-in keyring, systemd or tpm sets a new passphrase, too, and keeps a copy of it, so that nobody \
+                has to type it: in the keyring of your desktop, in an encrypted credential of systemd, or sealed by \
+                the TPM of this machine. The passphrase itself opens the vault as well, in case the copy is lost.
 
                 With --password-stdin, standard input contains the current passphrase, if there is one, then the new \
                 one; one per line.
 
                 EXAMPLES:
                   countersign vault rekey --passphrase
+                  countersign vault rekey --keep-in keyring
                   countersign vault rekey --key-file
                 """)
 
@@ -79,24 +86,79 @@ struct VaultCommand: ParsableCommand {
         @Flag(help: "Protect the vault with a new key file, vault.key.")
         var keyFile = false
 
+        @Option(
+            help: ArgumentHelp(
+                "Protect the vault with a new passphrase, and keep a copy of it there: systemd, keyring or tpm. file "
+                    + "is --key-file, and passphrase is --passphrase.", valueName: "place"))
+        var keepIn: Keeping?
+
+        /// What opens the vault.
+        enum Keeping: String, ExpressibleByArgument, CaseIterable {
+            case systemd, keyring, tpm, file, passphrase
+
+            /// Nil without a copy.
+            var place: VaultKeeper.Place? { VaultKeeper.Place(rawValue: rawValue) }
+        }
+
+        private var chosen: [Keeping] {
+            (passphrase ? [.passphrase] : []) + (keyFile ? [.file] : []) + (keepIn.map { [$0] } ?? [])
+        }
+
         func validate() throws {
-            guard passphrase != keyFile else {
-                throw ValidationError("give either --passphrase or --key-file")
+            guard chosen.count == 1 else {
+                throw ValidationError("give one of --keep-in, --passphrase and --key-file")
             }
         }
 
         func run() throws {
-            let vault = try VaultAccess(home: try homeOption.located(), secrets: secrets.input).open()
-            if passphrase {
+            guard let keeping = chosen.first else { return }
+            let home = try homeOption.located()
+            let vault = try VaultAccess(home: home, secrets: secrets.input).open()
+            let environment = ProcessInfo.processInfo.environment
+            let former = try? VaultKeeper.read(home)
+            if keeping == .file {
+                try vault.rekey(to: .file)
+                try VaultKeeper.removeFile(of: home)
+                Console.result("the vault now has a new key file\n")
+            } else {
                 let new = try secrets.input.read("the new passphrase", twice: true)
+                guard new.count > 0 else { throw VaultError(.passphraseNeeded, "the new passphrase is empty") }
+                let keeper = keeping.place.map { VaultKeeper(home: home, place: $0) }
+                // First, because it is what can fail. If the vault then keeps its former passphrase, that is asked for.
+                try keeper?.store(new, environment: environment)
                 try vault.rekey(to: .passphrase(new))
+                if let keeper { try keeper.write() } else { try VaultKeeper.removeFile(of: home) }
                 Console.result("the vault now has a new passphrase\n")
+                if let keeper { Self.report(keeper) }
                 if let weakness = PassphraseWeakness(of: new) {
                     Console.warning("this passphrase is weak: \(weakness.reason)", hint: PassphraseWeakness.advice)
                 }
-            } else {
-                try vault.rekey(to: .file)
-                Console.result("the vault now has a new key file\n")
+            }
+            Self.forget(former, unless: keeping.place, environment)
+        }
+
+        private static func report(_ keeper: VaultKeeper) {
+            let place =
+                switch keeper.place {
+                case .systemd: "an encrypted credential of systemd"
+                case .keyring: "the keyring"
+                case .tpm: "the TPM"
+                }
+            Console.result("a copy of it is in \(place); keep the passphrase in case that is lost\n")
+            guard let remark = keeper.remark else { return }
+            let edit = geteuid() == 0 ? "systemctl edit" : "systemctl --user edit"
+            Console.result("`\(edit) countersign.service` with these lines gives it to the service:\n\(remark)\n")
+        }
+
+        /// The copy of the former passphrase opens nothing any more.
+        private static func forget(
+            _ former: VaultKeeper?, unless place: VaultKeeper.Place?, _ environment: [String: String]
+        ) {
+            guard let former, former.place != place else { return }
+            do throws(CountersignError) {
+                try former.remove(environment: environment)
+            } catch {
+                Console.warning("\(error.detail); it no longer opens the vault", hint: error.hint)
             }
         }
     }
@@ -138,6 +200,7 @@ struct VaultCommand: ParsableCommand {
             let needsPassphrase = try SealedVault(home: home.path).status().key == .passphrase
             let access = VaultAccess(home: home, secrets: secrets.input)
             let again = access.again
+            if needsPassphrase, try opensWithCopy(home) { return }
             var passphrase = needsPassphrase ? try secrets.input.read("the vault's passphrase") : nil
             while true {
                 do {
@@ -149,6 +212,20 @@ struct VaultCommand: ParsableCommand {
                 }
             }
             Console.result("vault unlocked\n")
+        }
+
+        /// Lets the server use the copy of the passphrase that the home's keeper has, if there is one. Returns whether
+        /// that has opened the vault.
+        private func opensWithCopy(_ home: Home) throws -> Bool {
+            guard !secrets.passwordStdin, try VaultKeeper.read(home) != nil else { return false }
+            do {
+                try unlock(home, nil)
+            } catch let error as CountersignError where error.code == .refused || error.code == .wrongPassphrase {
+                Console.warning("the server cannot use the copy of the passphrase: \(error.detail)", hint: error.hint)
+                return false
+            }
+            Console.result("vault unlocked\n")
+            return true
         }
 
         private func unlock(_ home: Home, _ passphrase: Secret?) throws {
@@ -170,9 +247,11 @@ struct VaultCommand: ParsableCommand {
         let fault: String?
         /// Nil without any.
         let blocked: [BlockedCredential]?
+        /// What keeps a copy of the passphrase; nil if nothing does.
+        var copy: String?
 
         private enum CodingKeys: String, CodingKey {
-            case path, openedBy, bytes, mode, server, blocked, fault
+            case path, openedBy, copy, bytes, mode, server, blocked, fault
             case hasKeyFile = "keyFile"
             case hasBackup = "backup"
         }
@@ -195,8 +274,8 @@ struct VaultCommand: ParsableCommand {
         var text: String {
             let state = server.map { "process \($0.processIdentifier), \($0.isLocked ? "locked" : "open")" }
             return TextTable(
-                rows: [
-                    ["vault", path], ["opened by", openedBy], ["size", "\(bytes) bytes"], ["mode", mode],
+                rows: [["vault", path], ["opened by", openedBy]] + (copy.map { [["copy in", $0]] } ?? []) + [
+                    ["size", "\(bytes) bytes"], ["mode", mode],
                     ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
                 ] + (fault.map { [["fault", $0]] } ?? [])
                     + (blocked ?? []).map { ["blocked", "\($0.name): \($0.sentence)"] }

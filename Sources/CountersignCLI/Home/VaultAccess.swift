@@ -6,6 +6,7 @@ import CountersignCryptography
 import CountersignHome
 import CountersignSitePolicy
 import CountersignVault
+import FoundationEssentials
 import Synchronization
 
 /// Keeps a passphrase as long as a command runs.
@@ -37,17 +38,33 @@ struct VaultAccess {
 
     private var file: SealedVault { SealedVault(home: home.path) }
 
-    /// The vault's passphrase. Throws `passphraseNeeded` if it can be read from neither standard input nor a terminal.
+    /// The vault's passphrase: the one on standard input, the copy that the home's keeper has, or the one that the
+    /// person types. Throws `passphraseNeeded` without any.
     func passphrase() throws -> Secret {
         if let known = remembered?.secret ?? KeptPassphrase.secret { return known }
+        let (copy, failure) = secrets.isStandardInput ? (nil, nil) : kept()
+        if let failure, secrets.canAskAgain {
+            Console.warning("\(failure.detail), so the passphrase is asked for", hint: failure.hint)
+        }
         do {
-            let given = try secrets.read("the vault's passphrase")
+            let given = try copy ?? secrets.read("the vault's passphrase")
             remembered?.secret = given
             KeptPassphrase.keep(given)
             return given
         } catch let error as CountersignError {
             throw VaultError(
-                .passphraseNeeded, "the vault needs its passphrase: \(error.detail)", hint: error.hint)
+                .passphraseNeeded, "the vault needs its passphrase: \((failure ?? error).detail)",
+                hint: (failure ?? error).hint)
+        }
+    }
+
+    /// The copy of the passphrase that the home's keeper has, or why it does not give it out.
+    private func kept() -> (copy: Secret?, failure: CountersignError?) {
+        do throws(CountersignError) {
+            let keeper = try VaultKeeper.read(home)
+            return (try keeper?.passphrase(environment: ProcessInfo.processInfo.environment), nil)
+        } catch {
+            return (nil, error)
         }
     }
 

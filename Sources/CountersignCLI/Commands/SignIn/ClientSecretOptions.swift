@@ -26,7 +26,7 @@ struct ClientSecretOptions: ParsableArguments {
         guard !clientSecretStdin else {
             throw ValidationError("--client-secret-from and --client-secret-stdin exclude each other")
         }
-        guard source.hasPrefix("exec:/") else {
+        guard ProgramSecret.isSource(source) else {
             throw ValidationError(
                 "--client-secret-from must be exec: and the absolute path of a program, such as "
                     + "exec:/usr/bin/pass show work; a secret itself must not be an argument")
@@ -62,7 +62,8 @@ struct ClientSecretOptions: ParsableArguments {
         guard plan.profile.clientAuthentication != .grantKey else { return false }
         guard plan.profile.clientAuthentication.needsSecret else { return false }
         if let source = clientSecretFrom {
-            try plan.authenticate(with: try ProgramSecret(source.dropFirst("exec:".count)).read())
+            let program = ProgramSecret(ProgramSecret.words(source), what: "the client secret")
+            try plan.authenticate(with: try program.read())
             return false
         }
         if !clientSecretStdin, former?.hasClientSecret == true,
