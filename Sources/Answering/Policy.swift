@@ -45,7 +45,10 @@ package final class Policy: Sendable {
     /// Why the credentials of these names do not answer although they are enrolled: the device does not comply with the
     /// policy of their organisation. Neither ``enrolled`` nor ``principals`` has them.
     package let withheld: [String: Refusal]
-    /// The same of identities.
+    /// Why there is no secret for the credentials of these names, which programs write: a program has failed, or has
+    /// not ended yet. Neither ``enrolled`` nor ``principals`` has them.
+    package let unwritten: [String: Refusal]
+    /// The same as ``withheld`` of identities.
     package let withheldIdentities: [String: Refusal]
     /// The shared sessions that are withheld with them.
     package let withheldSessions: Set<SharedSession.Key>
@@ -68,7 +71,7 @@ package final class Policy: Sendable {
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
         expiryTimes: [String: Int64] = [:], siteTokens: [Origin: [String: SiteToken]] = [:],
         withheld: [String: Refusal] = [:], withheldIdentities: [String: Refusal] = [:],
-        withheldSessions: Set<SharedSession.Key> = [],
+        withheldSessions: Set<SharedSession.Key> = [], unwritten: [String: Refusal] = [:],
         brokerAccounts: [String: BrokerCookies.Account] = [:],
         originTLS: TLSClientContext, interceptionAuthority: InterceptionAuthority?,
         trustExceptions: [Origin: [TrustException]] = [:], generation: UInt64
@@ -81,6 +84,7 @@ package final class Policy: Sendable {
         self.withheld = withheld
         self.withheldIdentities = withheldIdentities
         self.withheldSessions = withheldSessions
+        self.unwritten = unwritten
         self.brokerAccounts = brokerAccounts
         self.originTLS = originTLS
         self.interceptionAuthority = interceptionAuthority
@@ -98,7 +102,7 @@ package final class Policy: Sendable {
         Policy(
             sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes,
             siteTokens: siteTokens, withheld: withheld, withheldIdentities: withheldIdentities,
-            withheldSessions: withheldSessions,
+            withheldSessions: withheldSessions, unwritten: unwritten,
             brokerAccounts: brokerAccounts, originTLS: originTLS, interceptionAuthority: authority,
             trustExceptions: trustExceptions, generation: generation)
     }
@@ -232,6 +236,7 @@ package final class Policy: Sendable {
         // The breaker refuses it. Without it, a weaker scheme would be answered.
         if let rejected = stored.first { return .useCredential(rejected) }
         if let reason = withheld[rule.credential] { return .performDefaultHandling(reason: reason) }
+        if let reason = unwritten[rule.credential] { return .rejectProtectionSpace(reason: reason) }
         let state = named.map { "is \($0.isNot)" }
         return .rejectProtectionSpace(
             reason: Refusal(

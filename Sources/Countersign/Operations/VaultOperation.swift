@@ -7,7 +7,7 @@ package import CountersignCryptography
 /// operation may carry a secret into the vault, beside its value. Only ``GiveToken`` takes one out of it.
 ///
 /// ``OperationTable`` lists all operations. Those with keys in PKCS#11 tokens are missing on purpose: their URIs name
-/// libraries, which the server would load.
+/// libraries, which the server would load. So is the storing of a program that writes a secret.
 package protocol VaultOperation: Codable, Sendable {
     /// The type of its result, which never contains a secret, except for the access token of ``GiveToken``.
     associatedtype Result: Codable & Sendable

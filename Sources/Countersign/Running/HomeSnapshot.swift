@@ -38,6 +38,8 @@ package struct HomeSnapshot: Sendable {
     var trustExceptions: [TrustExceptionRecord] = []
     /// The vault's contents when the home was last read; nil if it was locked or missing.
     var readContents: VaultContents?
+    /// What programs have written for the vault's credentials.
+    var written = WrittenSecrets()
     /// The parts of the latest policy; nil before the first.
     private(set) var applied: PolicyInputs?
     /// When a renewal of the interception CA was last attempted.
@@ -52,6 +54,7 @@ package struct HomeSnapshot: Sendable {
         let credentials: [String: PasswordCredential]?
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
+        let written: WrittenSecrets
         let expiryTimes: [String: Int64]
         let siteTokens: [Origin: [String: SiteToken]]
         let withheld: [String: Refusal]
@@ -67,7 +70,7 @@ package struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, isPaused: isPaused, anchors: anchors, root: root,
             credentials: vault?.contents.credentials, tokens: vault?.contents.tokens,
-            principals: vault?.contents.principals, expiryTimes: expiryTimes, siteTokens: siteTokens,
+            principals: vault?.contents.principals, written: written, expiryTimes: expiryTimes, siteTokens: siteTokens,
             withheld: withheld, withheldIdentities: withheldIdentities, brokerAccounts: brokerAccounts,
             identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
             trustExceptions: trustExceptions)
@@ -85,6 +88,7 @@ package struct HomeSnapshot: Sendable {
     mutating func lock() {
         vault = nil
         readContents = nil
+        written = WrittenSecrets()
         identities = []
         interceptionAuthority = nil
         trustExceptions = []
@@ -114,6 +118,7 @@ package struct HomeSnapshot: Sendable {
             withheld: lockReason == nil ? withheld : [:],
             withheldIdentities: lockReason == nil ? withheldIdentities : [:],
             withheldSessions: withheldSessions,
+            unwritten: lockReason == nil ? written.refusals : [:],
             brokerAccounts: lockReason == nil ? brokerAccounts : [:], originTLS: originTLS,
             interceptionAuthority: interceptionAuthority,
             trustExceptions: exceptions.mapValues { exceptions in
@@ -132,13 +137,14 @@ package struct HomeSnapshot: Sendable {
     private var taggedCredentials: [String: PasswordCredential] {
         guard let vault else { return [:] }
         let key = vault.tagKey
-        return vault.contents.credentials.mapValues { $0.tagged(with: key) }
+        return vault.contents.credentials.merging(written.passwords) { own, _ in own }
+            .mapValues { $0.tagged(with: key) }
     }
 
     private var taggedTokens: [String: TokenCredential] {
         guard let vault else { return [:] }
         let key = vault.tagKey
-        return vault.contents.tokens.mapValues { $0.tagged(with: key) }
+        return vault.contents.tokens.merging(written.tokens) { own, _ in own }.mapValues { $0.tagged(with: key) }
     }
 
     /// When the access tokens of sign-ins expire.

@@ -29,6 +29,7 @@ package final class PolicyKeeper: Sendable {
     /// The shared sessions, which the proxies of the home use and change.
     package let sessions = SessionStore(isPublicSuffix: { Home.isPublicSuffix($0) })
     private let reader: HomeReader
+    private let programs: ProgramSecrets
     private let interceptionNeed: Mutex<InterceptionNeed>
     private let snapshot: Mutex<HomeSnapshot>
     private let restarter = Mutex<(@Sendable () throws(CountersignError) -> Void)?>(nil)
@@ -92,17 +93,23 @@ package final class PolicyKeeper: Sendable {
         again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws {
         reader = HomeReader(home: home, environment: environment, logger: logger, now: now)
+        let programs = ProgramSecrets(logger: logger)
+        self.programs = programs
         interceptionNeed = Mutex(need)
         self.events = events
         self.approvals = approvals
         var (snapshot, vaultError) = try reader.read(need: need, again: again, passphrase: passphrase)
         snapshot.isDryRun = isDryRun
+        programs.update(snapshot.vault?.contents.programs ?? [:])
+        programs.wait()
+        snapshot.written = programs.written
         vaultErrorAtStart = vaultError
         policy = CurrentPolicy(snapshot.makePolicy())
         breaker = BreakerBoard(
             now: now, storage: BreakerFile(home: home, now: now).storage,
             warn: { logger.error("rejected passwords cannot be recorded: \($0)") },
             found: { key, finding in
+                if case .rejected = finding { programs.rejected(key.credential) }
                 guard let sentence = finding.sentence(key) else { return }
                 logger.notice("\(sentence)")
             })
@@ -130,12 +137,15 @@ package final class PolicyKeeper: Sendable {
             let hasVaultChanged = snapshot.vaultWatch.takeChange() && !hasChangedSessionsOnly(&snapshot)
             let now = reader.now()
             let hasExpired = snapshot.trustExceptions.contains { !$0.counts(at: now) }
+            programs.runDue()
             guard
                 force || stamp != snapshot.stamp || hasVaultChanged || hasExpired || isRenewalDue(&snapshot)
+                    || programs.written != snapshot.written
             else { return }
             snapshot.stamp = stamp
             let wasPaused = snapshot.isPaused
             let faults = reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
+            takeWritten(&snapshot)
             for fault in faults { events.tell(.notReloaded(reason: fault)) }
             if snapshot.isPaused != wasPaused { events.tell(snapshot.isPaused ? .paused : .resumed) }
             adoptSessions(of: snapshot)
@@ -174,6 +184,12 @@ package final class PolicyKeeper: Sendable {
         refresh(force: true)
     }
 
+    /// Runs the programs of new credentials, which may take longer than this, and takes what others have written.
+    private func takeWritten(_ snapshot: inout HomeSnapshot) {
+        programs.update(snapshot.lockReason == nil ? snapshot.vault?.contents.programs ?? [:] : [:])
+        snapshot.written = programs.written
+    }
+
     // MARK: Locking and switching off
 
     /// Closes the vault: no challenge is answered and no site intercepted until ``unlock(passphrase:)``. Exchanges in
@@ -183,6 +199,7 @@ package final class PolicyKeeper: Sendable {
             let vault = snapshot.vault
             let changes = sessions.changes(at: reader.now(), all: true)
             snapshot.lock()
+            programs.update([:])
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was locked")
@@ -208,6 +225,7 @@ package final class PolicyKeeper: Sendable {
             snapshot.stamp = HomeStamp(home)
             _ = snapshot.vaultWatch.takeChange()
             _ = reader.reread(&snapshot, need: interceptionNeed.withLock { $0 })
+            takeWritten(&snapshot)
             adoptSessions(of: snapshot)
             replace(with: snapshot.makePolicy())
             reader.logger.info("the vault was unlocked: \(snapshot.summary)")

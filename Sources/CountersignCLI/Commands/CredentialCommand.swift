@@ -35,10 +35,16 @@ struct CredentialCommand: ParsableCommand {
                 then the password or token; one per line. The passphrase may be left out while the running \
                 `countersign serve` has the vault open.
 
+                With --from, the vault contains the words of a program in place of the secret, which is the first line \
+                that the program writes. It is run when the vault is opened, after the time of --keep, and once more \
+                when a site has rejected the secret.
+
                 EXAMPLES:
                   countersign credential set --user 'ACME\\jdoe'
                   pass show work | countersign credential set --user jdoe --password-stdin
                   pass show api | countersign credential set api --token-stdin
+                  countersign credential set --user jdoe --from 'exec:/usr/bin/pass show work' --keep 8h
+                  countersign credential set api --token --from 'exec:/usr/bin/gh auth token'
                   countersign credential set work --principal jdoe@CORP.EXAMPLE
                   countersign credential set batch --principal batch@CORP.EXAMPLE --keytab batch.keytab
                 """)
@@ -55,6 +61,21 @@ struct CredentialCommand: ParsableCommand {
         @Flag(help: "Store a bearer token (RFC 6750), which is sent over https only, and read it from standard input.")
         var tokenStdin = false
 
+        @Flag(help: "With --from: the program writes a bearer token.")
+        var token = false
+
+        @Option(
+            help: ArgumentHelp(
+                "Get the password or token from the first line that a program writes, whenever it is needed. No shell: "
+                    + "an absolute path and its arguments, divided by spaces.", valueName: "exec:program"))
+        var from: String?
+
+        @Option(
+            help: ArgumentHelp(
+                "With --from: run the program again after this time: 30s, 15m, 8h or 2d. (default: when a site has "
+                    + "rejected the secret)", valueName: "time"))
+        var keep: KeptTime?
+
         @Option(help: ArgumentHelp("The Kerberos principal: jdoe@CORP.EXAMPLE.", valueName: "principal"))
         var principal: String?
 
@@ -66,11 +87,12 @@ struct CredentialCommand: ParsableCommand {
                 throw ValidationError(
                     "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
-            guard principal == nil || user == nil && !tokenStdin else {
-                throw ValidationError("a principal has neither --user nor --token-stdin")
+            guard principal == nil || user == nil && !tokenStdin && from == nil else {
+                throw ValidationError("a principal has neither --user, --token-stdin nor --from")
             }
+            try validateProgram()
             guard keytab == nil || principal != nil else { throw ValidationError("--keytab needs --principal") }
-            guard principal != nil || (user == nil) == tokenStdin else {
+            guard from != nil || principal != nil || (user == nil) == tokenStdin else {
                 throw ValidationError(
                     tokenStdin ? "a token has no --user" : "missing --user USER, or --token-stdin for a token")
             }
@@ -86,7 +108,44 @@ struct CredentialCommand: ParsableCommand {
             }
         }
 
+        private func validateProgram() throws {
+            guard let from else {
+                guard keep == nil, !token else { throw ValidationError("--keep and --token need --from") }
+                return
+            }
+            guard ProgramSecret.isSource(from) else {
+                throw ValidationError(
+                    "--from must be exec: and the absolute path of a program, such as exec:/usr/bin/pass show work; a "
+                        + "secret itself must not be an argument")
+            }
+            guard !tokenStdin, (user != nil) != token else {
+                throw ValidationError("with --from, give either --user USER or --token")
+            }
+            if let fault = ProgramCredential.fault(words: ProgramSecret.words(from), keepSeconds: keep?.seconds) {
+                throw ValidationError("--from or --keep: \(fault)")
+            }
+        }
+
+        /// Stores the words of the program, once it has written a secret.
+        private func store(program source: String) throws {
+            let home = try homeOption.locatedOrNew()
+            // Which programs the server runs is decided by a process that can open the vault.
+            let session = try VaultAccess(home: home, secrets: secrets.input).ownSession(creates: true)
+            let words = ProgramSecret.words(source)
+            let secret = try ProgramSecret(words, what: token ? "the token" : "the password").read()
+            guard !token || TokenCredential.isStorable(secret) else {
+                throw CountersignError(
+                    .environment, "\(words.first ?? "") wrote something that is not a bearer token (RFC 6750 §2.1)",
+                    hint: "a token consists of A-Z a-z 0-9 - . _ ~ + / and may end with =; leave out the word Bearer")
+            }
+            try session.operations().setProgram(name: name, user: user, words: words, keepSeconds: keep?.seconds)
+            session.refreshServer()
+            let whose = user.map { "for \($0)" } ?? "a token"
+            Console.result("credential \"\(name)\" stored: \(whose), from \(words.first ?? "")\n")
+        }
+
         func run() throws {
+            if let from { return try store(program: from) }
             let home = try homeOption.locatedOrNew()
             let input = tokenStdin ? SecretInput(isStandardInput: true, flag: "--token-stdin") : secrets.input
             let session = try VaultAccess(home: home, secrets: input).session(
@@ -141,17 +200,25 @@ struct CredentialCommand: ParsableCommand {
             let home = try homeOption.located()
             let found = try VaultAccess(home: home, secrets: secrets.input).session().perform(ListCredentials())
             try show(
-                found.map { Shown(name: $0.name, kind: $0.kind.rawValue, user: $0.user, blocked: $0.blocked) },
-                of: home)
+                found.map {
+                    Shown(
+                        name: $0.name, kind: $0.kind.rawValue, user: $0.user, blocked: $0.blocked,
+                        program: $0.program)
+                }, of: home)
         }
 
         private func show(_ shown: [Shown], of home: Home) throws {
             if output.json {
                 try Console.result(json: shown)
             } else {
+                // Most homes have no program.
+                let hasPrograms = shown.contains { $0.program != nil }
                 output.show(
-                    ["NAME", "KIND", "USER", "BLOCKED"],
-                    shown.map { [$0.name, $0.kind, $0.user ?? "-", $0.blocked?.sentence ?? "no"] })
+                    ["NAME", "KIND", "USER", "BLOCKED"] + (hasPrograms ? ["FROM"] : []),
+                    shown.map { row in
+                        [row.name, row.kind, row.user ?? "-", row.blocked?.sentence ?? "no"]
+                            + (hasPrograms ? [row.program?.joined(separator: " ") ?? "-"] : [])
+                    })
             }
             guard shown.isEmpty, !output.json else { return }
             ListOptions.empty(
@@ -163,6 +230,8 @@ struct CredentialCommand: ParsableCommand {
             let kind: String
             let user: String?
             let blocked: BlockedCredential?
+            /// The program that writes the secret, and its arguments; nil for one in the vault.
+            let program: [String]?
         }
     }
 
@@ -216,5 +285,19 @@ struct CredentialCommand: ParsableCommand {
             }
             Console.result("credential \"\(name)\" removed\n")
         }
+    }
+}
+
+/// A time such as `15m`, in seconds.
+struct KeptTime: ExpressibleByArgument {
+    let seconds: Int64
+
+    init?(argument: String) {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        guard let unit = argument.last.flatMap({ units[$0] }), argument.utf8.count <= 10,
+            argument.dropLast().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let count = Int64(argument.dropLast())
+        else { return nil }
+        seconds = count * unit
     }
 }

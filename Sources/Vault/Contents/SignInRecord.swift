@@ -81,6 +81,7 @@ extension VaultContents {
     package mutating func setSignIn(_ record: SignInRecord, accessToken: Secret) throws(VaultError) {
         try VaultLimits.check(record)
         if signIns[record.name] == nil, tokens[record.name] != nil { throw Self.nameInUse(record.name, by: "a token") }
+        guard programs[record.name] == nil else { throw Self.nameInUse(record.name, by: "what a program writes") }
         let before = signIns.removeValue(forKey: record.name)
         do throws(VaultError) {
             try setToken(name: record.name, token: accessToken)

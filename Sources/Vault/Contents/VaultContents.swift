@@ -40,6 +40,8 @@ package struct VaultContents: Equatable, Sendable {
     package internal(set) var tokens: [String: TokenCredential] = [:]
     /// By name. No password or token has the name of a principal.
     package internal(set) var principals: [String: PrincipalCredential] = [:]
+    /// By name. No other credential has the name of one of these.
+    package internal(set) var programs: [String: ProgramCredential] = [:]
     /// By name. ``tokens`` has an access token of the same name for each.
     package internal(set) var signIns: [String: SignInRecord] = [:]
     /// None is without cookies.
@@ -109,7 +111,8 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + signIns.count + sessions.count + identityKeys.count
+        credentials.count + tokens.count + principals.count + programs.count + signIns.count + sessions.count
+            + identityKeys.count
             + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
             + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
@@ -131,7 +134,9 @@ package struct VaultContents: Equatable, Sendable {
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
+        try checkProgram(name, isToken: false)
         advance()
+        programs[name] = nil
         let credential = PasswordCredential(name: name, user: user, password: password, generation: generation)
         credentials[name] = credential
         return credential
@@ -149,6 +154,7 @@ package struct VaultContents: Equatable, Sendable {
         guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
+        guard programs[name] == nil else { throw Self.nameInUse(name, by: "what a program writes") }
         advance()
         let credential = PrincipalCredential(
             name: name, principal: principal, proof: proof, source: .vault(generation: generation))
@@ -171,13 +177,15 @@ package struct VaultContents: Equatable, Sendable {
         guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
+        try checkProgram(name, isToken: true)
         advance()
+        programs[name] = nil
         let credential = TokenCredential(name: name, token: token, generation: generation)
         tokens[name] = credential
         return credential
     }
 
-    private static func signInHasName(_ name: String) -> VaultError {
+    static func signInHasName(_ name: String) -> VaultError {
         VaultError(
             .nameInUse, "credential \(name.debugDescription) is the access token of a sign-in",
             hint: "choose another name, or sign out with `countersign unenroll \(name)`")
@@ -189,9 +197,9 @@ package struct VaultContents: Equatable, Sendable {
             hint: "choose another name, or remove it with `countersign credential remove \(name)`")
     }
 
-    /// The names of all passwords, tokens and principals, sorted.
+    /// The names of all passwords, tokens and principals, sorted, with those whose secrets programs write.
     package var credentialNames: [String] {
-        (Array(credentials.keys) + tokens.keys + principals.keys).sorted()
+        (Array(credentials.keys) + tokens.keys + principals.keys + programs.keys).sorted()
     }
 
     /// Removes a password, token or principal and returns whether there was one of that name. The access token of a
@@ -200,7 +208,7 @@ package struct VaultContents: Equatable, Sendable {
     package mutating func removeCredential(named name: String) -> Bool {
         guard signIns[name] == nil,
             credentials.removeValue(forKey: name) != nil || tokens.removeValue(forKey: name) != nil
-                || principals.removeValue(forKey: name) != nil
+                || principals.removeValue(forKey: name) != nil || programs.removeValue(forKey: name) != nil
         else {
             return false
         }
@@ -269,6 +277,12 @@ package struct VaultContents: Equatable, Sendable {
         advance()
         trustExceptions = kept
         return count
+    }
+
+    /// Removes a password or token in whose place a program writes one.
+    mutating func withoutCredential(named name: String) {
+        credentials[name] = nil
+        tokens[name] = nil
     }
 
     /// Removes a private key that another key of the same identity replaces.

@@ -26,6 +26,7 @@ enum RecordKind: UInt8 {
     case compliance = 21
     case wipe = 22
     case tokenPermission = 24
+    case program = 25
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

@@ -61,6 +61,9 @@ import CountersignCryptography
 ///     kind 22, a wipe that has begun: name, identifier of the sign-in, 8 bytes begun, list of lines for sites, group
 ///         and host of a shared session, both empty without one
 ///     kind 24, the permission to give out the access token of a sign-in of kind 13: name, 8 bytes permitted
+///     kind 25, a password or bearer token that a program writes: name, user or nothing for a token, list of words, 8
+///         bytes seconds for which it is kept or 0 without an end, 8 bytes generation; no password, token or principal
+///         has the same name
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
 /// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.
@@ -176,6 +179,9 @@ enum VaultRecords {
         for (_, record) in contents.tokenPermissions.sorted(by: { $0.key < $1.key }) {
             writer.record(.tokenPermission) { $0.append(record) }
         }
+        for (_, program) in contents.programs.sorted(by: { $0.key < $1.key }) {
+            writer.record(.program) { $0.append(program) }
+        }
     }
 
     private static func read(_ reader: inout RecordReader) throws(VaultError) -> VaultContents {
@@ -215,6 +221,7 @@ enum VaultRecords {
         contents.compliance = parts.compliance
         contents.wipes = parts.wipes
         contents.tokenPermissions = parts.tokenPermissions
+        contents.programs = parts.programs
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -346,6 +353,12 @@ enum VaultRecords {
             let name = try parts.name(of: kind, in: &body)
             guard parts.signIns[name] != nil else { throw RecordReader.malformed("a permission without a sign-in") }
             parts.tokenPermissions[name] = TokenPermission(name: name, permitted: try body.time())
+        case .program:
+            let name = try parts.name(of: kind, in: &body)
+            guard parts.credentials[name] == nil, parts.tokens[name] == nil, parts.principals[name] == nil else {
+                throw RecordReader.malformed("two credentials of one name")
+            }
+            parts.programs[name] = try body.program(named: name, writtenIn: vaultGeneration)
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -370,6 +383,7 @@ private struct DecodedRecords {
     var compliance: [String: ComplianceRecord] = [:]
     var wipes: [String: WipeRecord] = [:]
     var tokenPermissions: [String: TokenPermission] = [:]
+    var programs: [String: ProgramCredential] = [:]
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {

@@ -35,7 +35,13 @@ package struct ListCredentials: VaultOperation {
                 EnrolledCredential.principal(credential).kind ?? .principal, credential.name, credential.principal,
                 CredentialTag(user: credential.principal, password: credential.proof.secret, key: key))
         }
-        return (passwords + tokens + principals).sorted { $0.name < $1.name }
+        let programs = contents.programs.values.map { credential in
+            // The secret, and with it what the breaker knows, is only in the memory of those who run the program.
+            ListedCredential(
+                name: credential.name, kind: credential.user == nil ? .token : .password, user: credential.user,
+                blocked: nil, program: credential.words)
+        }
+        return (passwords + tokens + principals + programs).sorted { $0.name < $1.name }
     }
 }
 
@@ -46,4 +52,6 @@ package struct ListedCredential: Equatable, Sendable, Codable {
     /// The user name or the principal; nil for a token.
     package let user: String?
     package let blocked: BlockedCredential?
+    /// The program that writes it, and its arguments; nil for one in the vault.
+    package var program: [String]?
 }
