@@ -101,7 +101,8 @@ struct VaultCommand: ParsableCommand {
         }
 
         private var chosen: [Keeping] {
-            (passphrase ? [.passphrase] : []) + (keyFile ? [.file] : []) + (keepIn.map { [$0] } ?? [])
+            let options: [Keeping?] = [passphrase ? .passphrase : nil, keyFile ? .file : nil, keepIn]
+            return options.compactMap { $0 }
         }
 
         func validate() throws {
@@ -273,13 +274,15 @@ struct VaultCommand: ParsableCommand {
 
         var text: String {
             let state = server.map { "process \($0.processIdentifier), \($0.isLocked ? "locked" : "open")" }
-            return TextTable(
-                rows: [["vault", path], ["opened by", openedBy]] + (copy.map { [["copy in", $0]] } ?? []) + [
-                    ["size", "\(bytes) bytes"], ["mode", mode],
-                    ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
-                ] + (fault.map { [["fault", $0]] } ?? [])
-                    + (blocked ?? []).map { ["blocked", "\($0.name): \($0.sentence)"] }
-            ).text
+            var rows = [["vault", path], ["opened by", openedBy]]
+            if let copy { rows.append(["copy in", copy]) }
+            rows += [
+                ["size", "\(bytes) bytes"], ["mode", mode],
+                ["backup", hasBackup ? "yes" : "no"], ["server", state ?? "not running"],
+            ]
+            if let fault { rows.append(["fault", fault]) }
+            for credential in blocked ?? [] { rows.append(["blocked", "\(credential.name): \(credential.sentence)"]) }
+            return TextTable(rows: rows).text
         }
     }
 }
