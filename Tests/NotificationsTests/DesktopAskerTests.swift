@@ -18,7 +18,7 @@ import Testing
         _ = connection.send(.hello)
         let call = BusCall(
             method, of: "test.Person", at: "/org/freedesktop/Notifications", to: "org.freedesktop.Notifications")
-        call.append(number)
+        call.append(.number(number))
         if let key { call.append(key) }
         let serial = try #require(connection.send(call))
         while connection.run(milliseconds: 1000) {
