@@ -46,6 +46,7 @@ import Testing
 
     /// A target, and why it cannot be compared.
     static let faults: [(target: String, fault: CanonicalPath.Fault)] = [
+        ("/;/a", .emptyBeginning), ("/;x=1/a", .emptyBeginning), ("/./;/a", .emptyBeginning),
         ("//a", .emptyBeginning), ("//evil.example/a", .emptyBeginning), ("///a//b", .emptyBeginning),
         ("/a%3Fb", .encodedQuery), ("/a%23b", .encodedQuery), ("/a%2520b", .encodedTwice), ("/%2541", .encodedTwice),
         ("", .noPath), ("*", .noPath), ("a", .noPath), ("?a", .noPath), ("https://a.example/b", .noPath),

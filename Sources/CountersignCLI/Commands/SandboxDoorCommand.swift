@@ -13,7 +13,7 @@ struct SandboxDoorCommand: ParsableCommand {
 
     func run() throws {
         guard let socket = words.first.flatMap({ Int32($0) }) else {
-            throw ValidationError("`countersign exec --sandbox` starts this command")
+            throw ValidationError("only --sandbox of exec starts this command")
         }
         let command = words.dropFirst()
         throw ExitCode(SandboxDoor.enter(socket, Array(command.first == "--" ? command.dropFirst() : command)))

@@ -23,8 +23,8 @@ package struct CanonicalPath: Equatable, Sendable {
         case notUTF8 = "is not UTF-8"
         case dotsWithParameters = "has parameters after a dot segment"
         case dotsAfterEmptySegment = "goes back over an empty segment"
-        /// Also without its dot segments. Servers that read a reference (RFC 3986 §4.2) take the next segment for a
-        /// host.
+        /// Also without its dot segments and parameters. Servers that read a reference (RFC 3986 §4.2) take the next
+        /// segment for a host.
         case emptyBeginning = "begins with two slashes"
         case encodedQuery = "has an encoded ? or # (%3F, %23)"
         /// Only if the rule ignores case, as servers do whose file systems drop such ends.
@@ -80,9 +80,14 @@ package struct CanonicalPath: Equatable, Sendable {
         return Array("/".utf8) + Array(kept.joined(separator: "/".utf8)) + target[path.endIndex...]
     }
 
-    /// Whether a path begins with two slashes, and has something else.
+    /// Whether the first segment of a path is empty, also once its parameters are dropped (`/;/a`), and something
+    /// follows it.
     private static func beginsEmpty(_ path: ArraySlice<UInt8>) -> Bool {
-        path.starts(with: "//".utf8) && !path.allSatisfy { $0 == UInt8(ascii: "/") }
+        let rest = path.dropFirst()
+        guard let first = rest.first, first == UInt8(ascii: "/") || first == UInt8(ascii: ";"),
+            let end = rest.firstIndex(of: UInt8(ascii: "/"))
+        else { return false }
+        return !rest[end...].allSatisfy { $0 == UInt8(ascii: "/") }
     }
 
     private init(octets: [UInt8], ends: [Int]) {
