@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import CountersignHome
-package import CountersignSitePolicy
+import CountersignSitePolicy
 import CountersignVault
 
 extension Home {
