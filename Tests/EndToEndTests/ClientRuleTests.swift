@@ -85,6 +85,7 @@ import Testing
     @Test func clientsShowsWhoIsConnected() throws {
         let bench = try Bench("for=user:\(NSUserName())")
         let connection = try RawConnection(port: bench.proxy.port)
+        defer { withExtendedLifetime(connection) {} }
         struct Client: Decodable {
             let pid: Int32?
             let words: [String]
