@@ -18,7 +18,7 @@ import Testing
             [
                 "\(Tool.repository)/Tests/Fixtures/redteam/redteam.py", try Countersign.executable,
                 pki.certificate("server"), pki.key("server"), pki.originAnchor, "--part", Self.part,
-            ], in: TemporaryFolder("redteam"), seconds: 900)
+            ], in: TemporaryFolder("redteam"), seconds: 3600)
         #expect(done.status == 0, "\(done.said)")
         let summary = try #require(
             done.output.firstMatch(of: #/attempts (\d+) secrets (\d+) beyond (\d+) /#), "\(done.said)")

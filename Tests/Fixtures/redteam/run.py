@@ -112,7 +112,9 @@ class Run:
                 seen, status = b"", 0
             except ValueError:
                 return b""
-            if status <= 0 or b"\nconnection: close" in seen.lower() or attempt.method in (b"HEAD", b"CONNECT"):
+            # After a 101, what follows goes to one origin as it is.
+            has_ended = status <= 0 or status == 101 or b"\nconnection: close" in seen.lower()
+            if has_ended or attempt.method in (b"HEAD", b"CONNECT"):
                 self.forget(key)
             if status not in (0, -1) or last:
                 return seen
