@@ -47,7 +47,7 @@ package struct VaultKeeper: Equatable, Sendable {
         else {
             throw CountersignError(
                 .configuration, "\(file(of: home).name) does not say where the vault's passphrase is kept",
-                hint: "`countersign vault rekey --keep-in PLACE` writes it anew; the passphrase opens the vault")
+                hint: "`countersign vault rekey --keep-in keyring` writes it anew; the passphrase opens the vault")
         }
         return VaultKeeper(home: home, place: place)
     }
