@@ -76,7 +76,7 @@ import Testing
         let seen = try setting.proxy.send(
             .curl, HTTPClient.Request(method: "HEAD", url: url, flags: ["-w", "%{http_code} %{num_connects} "]))
         #expect(seen.exit == 0 && seen.said.contains("200 1 200 0 "), "\(seen.said)")
-        let logged = setting.origins.logged(query: "head=2").filter { $0.status == 200 }
+        let logged = setting.origins.logged(query: "head=2") { $0.status == 200 }.filter { $0.status == 200 }
         #expect(!logged.isEmpty && logged.allSatisfy { $0.method == "HEAD" })
     }
 }

@@ -32,10 +32,19 @@ final class Origins: Sendable {
         }
     }
 
-    /// The requests with this query to any of the origins.
+    /// The requests with this query to any of the origins. A server writes its log after the response, so the last one
+    /// may be missing.
     func logged(query: String) -> [LoggedRequest] {
         [nginx.log, apache.log, ntlm.log, ntlm384.log, negotiate.log, ntlmHTTP.log]
             .flatMap(\.requests).filter { $0.path?.hasSuffix("?\(query)") == true }
+    }
+
+    /// The same once one of them is `wanted`; empty if none is in time.
+    func logged(query: String, where wanted: (LoggedRequest) -> Bool) -> [LoggedRequest] {
+        poll {
+            let all = logged(query: query)
+            return all.contains(where: wanted) ? all : nil
+        } ?? []
     }
 }
 
