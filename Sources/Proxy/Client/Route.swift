@@ -388,15 +388,3 @@ extension ProtectionSpaceCache.Key {
             origin: key.origin, trust: key.trust, credential: tag, principal: key.principal, line: key.line)
     }
 }
-
-extension SiteVerdict {
-    /// Why a site that is only tunnelled is no listed one for this client; nil if it is, or with another verdict.
-    fileprivate var unlisted: Refusal? {
-        guard case .tunnel(let reason) = self, reason.cause != .notIntercepted else { return nil }
-        let remedy = reason.cause == .notListed ? ": `countersign sites add SITE` lists one" : ""
-        return Refusal(
-            reason.cause,
-            "\(reason.text); the command runs in a sandbox, which reaches only the sites that are listed for it"
-                + remedy)
-    }
-}
