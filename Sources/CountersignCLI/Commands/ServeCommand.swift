@@ -193,7 +193,7 @@ struct ServeCommand: AsyncParsableCommand {
             isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
-            version: CountersignCommand.shortVersion, watchers: watchers.watchers(of: keeper), logger: logger)
+            version: ProductVersion.short, watchers: watchers.watchers(of: keeper), logger: logger)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()

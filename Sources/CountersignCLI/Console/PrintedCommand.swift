@@ -9,6 +9,11 @@ import Synchronization
 /// Commands in messages: `` `countersign credential list` `` for the home of the command that prints it.
 enum PrintedCommand {
     private static let home = Mutex<String?>(nil)
+    private static let program = Mutex<(any ParsableCommand.Type)?>(nil)
+
+    /// The command with all others below it, which knows where a command's arguments begin. Nothing is completed before
+    /// it is set. It is not named here because each of the commands prints others.
+    static func use(program command: any ParsableCommand.Type) { program.withLock { $0 = command } }
 
     /// The home that printed commands name; nil if they use it by default.
     static func use(home path: String?) {
@@ -34,10 +39,9 @@ enum PrintedCommand {
 
     private static func command(_ text: Substring, home path: String) -> String {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.first == "countersign", !words.contains("--home"), !words.contains("--help") else {
-            return String(text)
-        }
-        var command: any ParsableCommand.Type = CountersignCommand.self
+        guard words.first == "countersign", !words.contains("--home"), !words.contains("--help"),
+            var command = program.withLock({ $0 })
+        else { return String(text) }
         var depth = 1
         while depth < words.count,
             let next = command.configuration.subcommands.first(where: {

@@ -68,8 +68,7 @@ struct SignInReporter: Sendable {
             let agent = agent == .embedded ? "window" : "browser"
             Console.log("info", "the \(agent) has come back; fetching the tokens")
         case .finished: break
-        case .notRevoked(let reason):
-            Console.warning("the provider has not revoked the new tokens: \(reason)", hint: UnenrollCommand.unrevoked)
+        case .notRevoked(let reason): Unrevoked.warn(of: "the new tokens", reason)
         }
     }
 

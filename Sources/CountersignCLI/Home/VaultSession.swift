@@ -49,9 +49,7 @@ final class VaultSession: OperationPerformer {
                 let done = try result.get()
                 completedWipes.insert(name)
                 Console.log("info", "completed the wipe of \(name.debugDescription), which was interrupted")
-                guard let warning = done.warning else { continue }
-                Console.warning(
-                    "the provider has not revoked the tokens: \(warning)", hint: UnenrollCommand.unrevoked)
+                if let warning = done.warning { Unrevoked.warn(warning) }
             } catch {
                 for diagnostic in Diagnostic.all(in: error) {
                     Console.warning(

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CountersignCryptography
 
 /// `countersign`.
 struct CountersignCommand: ParsableCommand {
-    private static let release = "0.1.0"
-
-    /// `0.1.0 (commit 1234567)`.
-    static let shortVersion = "\(release) (commit \(builtCommit))"
-
     static let configuration = CommandConfiguration(
         commandName: "countersign",
         abstract: "A local proxy that answers authentication challenges with your credentials, for the sites you list.",
@@ -30,7 +24,7 @@ struct CountersignCommand: ParsableCommand {
               countersign credential set --user jdoe
               countersign exec -- git clone https://git.corp.example/tools.git
             """,
-        version: "\(release) (commit \(builtCommit), OpenSSL \(LinkedOpenSSL.version))",
+        version: ProductVersion.full,
         subcommands: [
             ServeCommand.self, ExecCommand.self, EnvCommand.self, DemoCommand.self, ExplainCommand.self,
             TestCommand.self, RouteCommand.self, PauseCommand.self, ResumeCommand.self, EnrollCommand.self,

@@ -11,6 +11,7 @@ import Glibc
 enum Program {
     static func main() {
         Startup.prepare()
+        PrintedCommand.use(program: CountersignCommand.self)
         let given = HelperNames.arguments(CommandLine.arguments)
         do {
             // The parser shows the general help for a command that does not exist.

@@ -73,7 +73,7 @@ struct ServeWatchers: Sendable {
 
     /// The gauges.
     private static func measure(_ home: Home, _ events: EventBoard, _ scrape: inout Scrape) {
-        scrape.gauge("countersign.build", 1, [("countersign.version", CountersignCommand.shortVersion)])
+        scrape.gauge("countersign.build", 1, [("countersign.version", ProductVersion.short)])
         scrape.counter("countersign.events.dropped", Double(events.droppedCount))
         let reader = StatusReader(home: home, secrets: SecretInput(isStandardInput: false), now: Int64(time(nil)))
         guard let status = try? reader.read() else { return }

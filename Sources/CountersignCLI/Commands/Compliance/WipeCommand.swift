@@ -48,9 +48,7 @@ struct WipeCommand: ParsableCommand {
         case .done(let result):
             session.refreshServer()
             Self.report(name)
-            if let warning = result.warning {
-                Console.warning("the provider has not revoked the tokens: \(warning)", hint: UnenrollCommand.unrevoked)
-            }
+            if let warning = result.warning { Unrevoked.warn(warning) }
         }
     }
 

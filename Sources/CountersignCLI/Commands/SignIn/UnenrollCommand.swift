@@ -55,16 +55,10 @@ struct UnenrollCommand: ParsableCommand {
         case .done(let result):
             Console.result("signed out: \"\(name)\" removed\n")
             for profile in result.profiles ?? [] { ProfileCommand.Remove.report(profile) }
-            if let warning = result.warning {
-                Console.warning(
-                    "the provider has not revoked the tokens: \(warning)", hint: Self.unrevoked)
-            }
+            if let warning = result.warning { Unrevoked.warn(warning) }
             if let page = result.page, !noSignOut { try signOut(at: page, result) }
         }
     }
-
-    /// The fate of tokens that the provider has not revoked.
-    static let unrevoked = "they end by themselves; the provider's operator can end them earlier"
 
     /// Opens the page in the browser of the sign-in if the person agrees, and otherwise prints its address.
     private func signOut(at page: String, _ result: SignedOut) throws {

@@ -18,7 +18,7 @@ struct StatusReader {
     let now: Int64
 
     func read() throws -> HomeStatus {
-        var status = HomeStatus(now: now, path: home.path, version: CountersignCommand.shortVersion)
+        var status = HomeStatus(now: now, path: home.path, version: ProductVersion.short)
         status.isThere = try home.exists()
         status.server = server()
         status.isPaused = home.isPaused
