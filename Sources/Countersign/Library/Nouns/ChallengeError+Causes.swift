@@ -36,4 +36,11 @@ extension ChallengeError {
         default: .vaultFaulty
         }
     }
+
+    /// The error of a faulty list, with the first of its problems as text.
+    init(listFaulty problems: [SiteProblem]) {
+        let first = problems.first
+        self.init(.listFaulty, first?.message ?? "the list is faulty", hint: first?.hint)
+        siteProblems = problems
+    }
 }
