@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
-import Glibc
-import NIOCore
 import CountersignChannelTLS
+import CountersignCryptography
 import CountersignHTTP1
 import CountersignSitePolicy
 import CountersignUpstream
-
-/// An object with time limits. It is called once per second, and when the proxy stops.
-protocol TimeWatched: AnyObject {
-    /// The client connection that this object belongs to, if it counts as one in a list of the clients.
-    var clientSession: ClientSession? { get }
-    /// `now` is ``LoopServices/now``.
-    func secondPassed(now: UInt64)
-    /// The proxy is stopping: finish the exchanges in progress, then close.
-    func drain()
-    /// The time for finishing is over: close now.
-    func abort()
-}
-
-extension TimeWatched {
-    var clientSession: ClientSession? { nil }
-}
+import NIOCore
 
 /// The services that the connections of one event loop share. Only that loop may use them.
 final class LoopServices {
@@ -68,7 +52,7 @@ final class LoopServices {
             ownSite: shared.configuration.ownSite)
         questions = TrustQuestions(loop: loop, limit: shared.configuration.trustQuestion)
         readThrottle = ReadThrottle(loop: loop)
-        now = Self.monotonicSeconds()
+        now = MonotonicClock.seconds()
         hopsVersion = shared.routes?.version
         if let routes = shared.routes {
             connector = UpstreamConnector(
@@ -179,7 +163,7 @@ final class LoopServices {
     }
 
     private func secondPassed() {
-        now = Self.monotonicSeconds()
+        now = MonotonicClock.seconds()
         measureLag()
         spare.release()
         pool.timePassed(now: now)
@@ -217,11 +201,5 @@ final class LoopServices {
         pool.closeIdle()
         routes.removeAll()
         connector.open.networkChanged(ownAddresses: OpenConnections.ownAddresses())
-    }
-
-    static func monotonicSeconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-        return UInt64(time.tv_sec)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignSitePolicy
 import Glibc
 import NIOConcurrencyHelpers
@@ -23,13 +24,13 @@ package struct ClientIdentification: Sendable {
     private struct KnownNames {
         let needs: ClientNeeds
         let names: ClientFacts.Names
-        let until: Int
+        let until: UInt64
     }
 
     /// SO_PEERPIDFD, which the Glibc module leaves out.
     static let processDescriptorOption: CInt = 77
 
-    private static let lifetimeSeconds = 10
+    private static let lifetimeSeconds: UInt64 = 10
     private let knownNames = NIOLockedValueBox<KnownNames?>(nil)
     private let recent = NIOLockedValueBox<[Int32]>([])
 
@@ -113,7 +114,7 @@ package struct ClientIdentification: Sendable {
     }
 
     private func names(_ needs: ClientNeeds) -> ClientFacts.Names {
-        let now = Self.monotonicSeconds
+        let now = MonotonicClock.seconds()
         var names: ClientFacts.Names
         if let known = knownNames.withLockedValue({ $0 }), known.needs == needs, now < known.until {
             names = known.names
@@ -145,11 +146,5 @@ package struct ClientIdentification: Sendable {
         var found = stat()
         guard stat(path, &found) == 0, found.st_mode & S_IFMT == S_IFREG else { return nil }
         return ClientFacts.FileIdentity(device: UInt64(found.st_dev), inode: UInt64(found.st_ino))
-    }
-
-    private static var monotonicSeconds: Int {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return time.tv_sec
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignLoopback
 import CountersignSitePolicy
 import Glibc
@@ -43,7 +44,7 @@ package final class ProxyListener: Sendable {
         }
         self.loops = loops
         tick = group.next().scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { [refusals] _ in
-            for line in refusals.withLockedValue({ $0.timePassed(now: LoopServices.monotonicSeconds()) }) {
+            for line in refusals.withLockedValue({ $0.timePassed(now: MonotonicClock.seconds()) }) {
                 refused(line)
             }
         }
@@ -361,7 +362,7 @@ package final class ProxyListener: Sendable {
     }
 
     private func note(_ cause: RefusedConnections.Cause) {
-        let line = refusals.withLockedValue { $0.note(cause, now: LoopServices.monotonicSeconds()) }
+        let line = refusals.withLockedValue { $0.note(cause, now: MonotonicClock.seconds()) }
         if let line { refused(line) }
     }
 

@@ -215,7 +215,7 @@ final class LogFile: Sendable {
             body(&state)
             isFailing.store(state.failure != 0, ordering: .relaxed)
             guard wasFailing || state.failure != 0 || state.unreported > 0 else { return String?.none }
-            return self.sentence(&state, now: LoopServices.monotonicSeconds())
+            return self.sentence(&state, now: MonotonicClock.seconds())
         }
         if let sentence { report(sentence) }
     }
