@@ -51,8 +51,9 @@ class StoreBench {
 
     @discardableResult
     func tool(_ words: String..., input: String = "") throws -> CommandResult {
-        try Command.run(
-            Tool.path(words[0]), Array(words.dropFirst()), environment: ["PATH": "/usr/bin:/bin"], input: input,
+        let options = words[0] == "keytool" ? JavaStore.briefRun : []
+        return try Command.run(
+            Tool.path(words[0]), options + words.dropFirst(), environment: ["PATH": "/usr/bin:/bin"], input: input,
             in: folder)
     }
 

@@ -187,9 +187,14 @@ struct JavaStore: TrustStore {
         return try helper.succeed()
     }
 
+    /// Half the time: by default a runtime prepares for work of hours. One that lacks an option ignores it.
+    static let briefRun = [
+        "-J-XX:+IgnoreUnrecognizedVMOptions", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC",
+    ]
+
     private func words(_ arguments: [String]) throws(CountersignError) -> [String] {
         guard let keytool else { throw CountersignError(.environment, "keytool is not installed") }
-        return [keytool, "-J-Duser.language=en", "-J-Duser.country=US"] + arguments
+        return [keytool, "-J-Duser.language=en", "-J-Duser.country=US"] + Self.briefRun + arguments
             + ["-storepass:env", "COUNTERSIGN_STOREPASS"]
     }
 }
