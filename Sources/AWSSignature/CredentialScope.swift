@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// What a signature is for: `20150830/us-east-1/iam/aws4_request`.
 package struct CredentialScope: Equatable, Sendable {
     static let end = "aws4_request"
@@ -19,7 +21,7 @@ package struct CredentialScope: Equatable, Sendable {
         let parts = Array(parts)
         guard parts.count == 4, parts[3] == Self.end, parts[0].utf8.count == 8,
             parts[0].utf8.allSatisfy(Octets.isDigit),
-            parts[1...2].allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(Octets.isUnreserved) })
+            parts[1...2].allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy(PercentEncoding.isUnreserved) })
         else { return nil }
         date = String(parts[0])
         region = String(parts[1])

@@ -6,32 +6,19 @@ import CountersignCryptography
 enum Octets {
     static func isDigit(_ octet: UInt8) -> Bool { (0x30...0x39).contains(octet) }
 
-    /// RFC 3986 §2.3: what is never percent-encoded.
-    static func isUnreserved(_ octet: UInt8) -> Bool {
-        switch octet {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        default: isDigit(octet) || "-._~".utf8.contains(octet)
-        }
-    }
-
     /// RFC 9110 §5.6.2.
-    static func isToken(_ octet: UInt8) -> Bool { isUnreserved(octet) || "!#$%&'*+^`|".utf8.contains(octet) }
+    static func isToken(_ octet: UInt8) -> Bool {
+        PercentEncoding.isUnreserved(octet) || "!#$%&'*+^`|".utf8.contains(octet)
+    }
 
     /// White space that the values of fields lose: SP, HTAB, and the line ends of folded lines.
     static func isSpace(_ octet: UInt8) -> Bool { [0x20, 0x09, 0x0D, 0x0A].contains(octet) }
 
-    /// With `%` and two upper-case digits for each octet that is reserved. `keepsSlashes`: but for slashes.
+    /// `keepsSlashes`: slashes are not encoded either.
     static func percentEncoded(_ octets: some Sequence<UInt8>, keepsSlashes: Bool = false) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var encoded: [UInt8] = []
-        for octet in octets {
-            if isUnreserved(octet) || keepsSlashes && octet == UInt8(ascii: "/") {
-                encoded.append(octet)
-            } else {
-                encoded += [UInt8(ascii: "%"), digits[Int(octet >> 4)], digits[Int(octet & 15)]]
-            }
+        PercentEncoding.encode(octets) {
+            PercentEncoding.isUnreserved($0) || keepsSlashes && $0 == UInt8(ascii: "/")
         }
-        return encoded
     }
 
     /// A percent sign without two digits stands for itself.

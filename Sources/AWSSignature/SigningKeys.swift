@@ -11,7 +11,7 @@ package struct SigningKeys: Sendable {
 
     /// `sessionToken` belongs to keys that expire; nil for those of a user.
     package init(accessKeyID: String, secret: Secret, sessionToken: Secret? = nil) throws(AWSSignatureError) {
-        guard !accessKeyID.isEmpty, accessKeyID.utf8.allSatisfy(Octets.isUnreserved) else {
+        guard !accessKeyID.isEmpty, accessKeyID.utf8.allSatisfy(PercentEncoding.isUnreserved) else {
             throw AWSSignatureError(
                 .keys, "the user name is not an access key ID", hint: "enrol the keys: user AKIA..., and the secret")
         }

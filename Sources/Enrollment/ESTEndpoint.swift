@@ -62,16 +62,8 @@ package struct ESTEndpoint: Hashable, Sendable, CustomStringConvertible {
 
     /// Only unreserved characters (RFC 3986 §2.3), and neither a dot segment nor the name of an operation.
     private static func isLabel(_ segment: Substring) -> Bool {
-        let isUnreserved = segment.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                true
-            default: false
-            }
-        }
         let reserved = Operation.allCases.map(\.rawValue) + [".", "..", "fullcmc", "serverkeygen"]
-        return isUnreserved && !segment.isEmpty && segment.utf8.count <= 128 && !reserved.contains(String(segment))
+        return segment.utf8.allSatisfy(PercentEncoding.isUnreserved) && (1...128).contains(segment.utf8.count)
+            && !reserved.contains(String(segment))
     }
 }

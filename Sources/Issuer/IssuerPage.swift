@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
+
 /// The pages that an issuer shows. They contain no script and no link.
 enum IssuerPage {
     /// Asks for name and password. `request` is the name of the authorization request.
@@ -8,8 +10,8 @@ enum IssuerPage {
             form(
                 action: .signIn, message,
                 """
-                <p>\(escaped(settings.clientIdentifier)) wants to sign you in.</p>
-                <input type="hidden" name="request" value="\(escaped(request))">
+                <p>\(settings.clientIdentifier.markupEscaped) wants to sign you in.</p>
+                <input type="hidden" name="request" value="\(request.markupEscaped)">
                 \(account(settings))
                 """))
     }
@@ -21,12 +23,12 @@ enum IssuerPage {
                 action: .enter, message,
                 """
                 <p>Enter the code that your device shows.</p>
-                <label>Code <input name="user_code" value="\(escaped(code))" autocomplete="off"></label>
+                <label>Code <input name="user_code" value="\(code.markupEscaped)" autocomplete="off"></label>
                 \(account(settings))
                 """))
     }
 
-    static func message(_ text: String) -> String { page("<p>\(escaped(text))</p>") }
+    static func message(_ text: String) -> String { page("<p>\(text.markupEscaped)</p>") }
 
     private static func account(_ settings: IssuerSettings) -> String {
         var user = ""
@@ -36,14 +38,14 @@ enum IssuerPage {
             password = settings.account.password.utf8Text ?? ""
         }
         return """
-            <label>Name <input name="user" value="\(escaped(user))" autocomplete="off"></label>
-            <label>Password <input name="password" type="password" value="\(escaped(password))"
+            <label>Name <input name="user" value="\(user.markupEscaped)" autocomplete="off"></label>
+            <label>Password <input name="password" type="password" value="\(password.markupEscaped)"
             autocomplete="off"></label>
             """
     }
 
     private static func form(action: IssuerEndpoint, _ message: String?, _ content: String) -> String {
-        let warning = message.map { "<p role=\"alert\"><strong>\(escaped($0))</strong></p>\n" } ?? ""
+        let warning = message.map { "<p role=\"alert\"><strong>\($0.markupEscaped)</strong></p>\n" } ?? ""
         return """
             \(warning)<form method="post" action="\(action.paths[0])">
             \(content)
@@ -63,20 +65,5 @@ enum IssuerPage {
         </html>
 
         """
-    }
-
-    private static func escaped(_ text: String) -> String {
-        var result = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(character)
-            }
-        }
-        return result
     }
 }

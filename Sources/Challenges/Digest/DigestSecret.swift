@@ -45,17 +45,8 @@ final class DigestSecret: Sendable {
 
     /// RFC 8187 §3.2.1.
     private static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.flatMap { octet -> [UInt8] in
-            let isPlain =
-                switch octet {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"):
-                    true
-                default: Array("!#$&+-.^_`|~".utf8).contains(octet)
-                }
-            return isPlain ? [octet] : [UInt8(ascii: "%")] + Hex.digits([octet]).map(uppercased)
+        PercentEncoding.encode(bytes) { octet in
+            PercentEncoding.isUnreserved(octet) || "!#$&+^`|".utf8.contains(octet)
         }
     }
-
-    private static func uppercased(_ digit: UInt8) -> UInt8 { digit >= UInt8(ascii: "a") ? digit - 32 : digit }
 }

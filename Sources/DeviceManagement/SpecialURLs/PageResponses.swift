@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignCryptography
 
 /// A response to a request for the view's own page, also one that redirects.
 package struct PageResponse: Equatable, Sendable {
@@ -30,11 +31,7 @@ package struct PageResponse: Equatable, Sendable {
     fileprivate static func comparable(_ url: String) -> String {
         let url = url.prefix { $0 != "#" }
         let scheme = url.prefix { $0 != ":" }
-        let digits = Array("0123456789ABCDEF".utf8)
-        let rest = url.dropFirst(scheme.count).utf8.flatMap { byte -> [UInt8] in
-            if (0x21...0x7E).contains(byte) { return [byte] }
-            return [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
+        let rest = PercentEncoding.encode(url.dropFirst(scheme.count).utf8) { (0x21...0x7E).contains($0) }
         return scheme.lowercased() + String(decoding: rest, as: UTF8.self)
     }
 }

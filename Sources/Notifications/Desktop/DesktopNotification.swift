@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import CountersignEvents
 
 /// What a notification server can do (Desktop Notifications Specification, "GetCapabilities").
@@ -30,7 +31,7 @@ struct DesktopNotification: Equatable {
         let text = QuestionText(question)
         summary = text.title
         let body = abilities.hasActions ? text.details : "\(text.details)\n\(text.command)"
-        self.body = abilities.readsMarkup ? Self.escaped(body) : body
+        self.body = abilities.readsMarkup ? body.markupEscaped : body
         actions = abilities.hasActions ? Button.allCases.flatMap { [$0.rawValue, $0.label] } : []
         expiresMilliseconds = Int32(clamping: max(1, question.secondsLeft) * 1000)
     }
@@ -56,20 +57,5 @@ struct DesktopNotification: Equatable {
             case .deny: .deny
             }
         }
-    }
-
-    private static func escaped(_ text: String) -> String {
-        var result = ""
-        for character in text.unicodeScalars {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(character)
-            }
-        }
-        return result
     }
 }

@@ -121,7 +121,7 @@ extension ExchangeDriver {
                     "redact=yes cannot find a token of fewer than \(SecretRedactor.minimumBytes) bytes")
             }
             if use.rule.isRedacted, case .query = use.rule.place,
-                !token.token.withBytes({ $0.allSatisfy(isUnreserved) })
+                !token.token.withBytes({ $0.allSatisfy(PercentEncoding.isUnreserved) })
             {
                 throw WithheldInjection("redact=yes cannot find a token that is percent-encoded")
             }
@@ -247,32 +247,11 @@ extension ExchangeDriver {
 
     /// With the token percent-encoded, in one array that can be overwritten.
     private static func joined(_ before: [UInt8], _ token: Secret, _ after: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789ABCDEF".utf8)
         var target: [UInt8] = []
         target.reserveCapacity(before.count + 3 * token.count + after.count)
         target += before
-        token.withBytes { octets in
-            for octet in octets {
-                if isUnreserved(octet) {
-                    target.append(octet)
-                } else {
-                    target.append(UInt8(ascii: "%"))
-                    target.append(digits[Int(octet >> 4)])
-                    target.append(digits[Int(octet & 15)])
-                }
-            }
-        }
+        token.withBytes { PercentEncoding.append($0, to: &target) }
         target += after
         return target
-    }
-}
-
-/// RFC 3986 §2.3.
-private func isUnreserved(_ octet: UInt8) -> Bool {
-    switch octet {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-    default: "-._~".utf8.contains(octet)
     }
 }
