@@ -25,6 +25,8 @@ package struct ChallengeObserver: Sendable {
         case verified(Origin, ServerTrust)
         /// A client has a blind tunnel to the origin, whose challenges the proxy does not see.
         case tunnelled(Origin, reason: Refusal)
+        /// A request or a tunnel was refused, and the origin has seen nothing of it.
+        case refused(Origin, Refusal)
         /// A client has refused the certificate that it was shown in place of the origin's.
         case distrusted(ClientDistrust)
         /// There was no connection to the origin, or no response.

@@ -73,6 +73,7 @@ package final class UnansweredSites: Sendable {
         /// the client gets a token itself.
         var uncertain: [Origin: Site] = [:]
         var tunnelled: [Origin: Refusal] = [:]
+        var refused: [Origin: Refusal] = [:]
         var unreached: [Origin: ChallengeObserver.Obstacle] = [:]
         /// The order in which the sites were seen.
         var order: [Origin] = []
@@ -164,6 +165,10 @@ package final class UnansweredSites: Sendable {
                 note(origin)
                 state.tunnelled[origin] = reason
                 state.unreached[origin] = nil
+            case .refused(let origin, let reason):
+                guard state.refused.count < limit else { return }
+                note(origin)
+                state.refused[origin] = reason
             case .unreached(let origin, let obstacle):
                 guard state.unreached.count < limit else { return }
                 state.unreached[origin] = obstacle
@@ -176,10 +181,10 @@ package final class UnansweredSites: Sendable {
 
     // MARK: Results
 
-    /// The sites whose challenge was not answered, in the order in which they were seen; a site with several realms may
-    /// occur several times. If the command failed, also
-    /// those that may have challenged: the ones that asked for a client certificate or a token of the client's own, and
-    /// those in tunnels, whose challenges the proxy does not see.
+    /// The sites that refused requests were for or whose challenge was not answered, in the order in which they were
+    /// seen; a site with several realms may occur several times. If the command failed, also those that may have
+    /// challenged: the ones that asked for a client certificate or a token of the client's own, and those in tunnels,
+    /// whose challenges the proxy does not see.
     package func sites(hasFailed: Bool) -> [Site] {
         let state = state.withLock { $0 }
         return state.order.flatMap { origin -> [Site] in
@@ -189,18 +194,12 @@ package final class UnansweredSites: Sendable {
                 return site
             }
             if !failed.isEmpty { return failed }
+            if let reason = state.refused[origin] { return [site(reason, at: origin)] }
             guard hasFailed else { return [] }
             if let site = state.uncertain[origin] { return [site] }
             // The origin has not challenged any client.
             guard state.unreached[origin] == nil else { return [] }
-            return state.tunnelled[origin].map {
-                [
-                    self.site(
-                        $0,
-                        UnansweredRequest(
-                            origin, policy.current.sites.rule(for: origin), nil as AuthenticationScheme?))
-                ]
-            } ?? []
+            return state.tunnelled[origin].map { [self.site($0, at: origin)] } ?? []
         }
     }
 
@@ -261,6 +260,13 @@ package final class UnansweredSites: Sendable {
         guard let refusal = checks.refusal, refusal.cause != .ownAuthorization, checks.site.passed || rule == nil
         else { return nil }
         return site(refusal, UnansweredRequest(origin, rule, challenge))
+    }
+
+    /// Of a site that no client has asked for an answer of a certain kind.
+    private func site(_ refusal: Refusal, at origin: Origin) -> Site {
+        site(
+            refusal,
+            UnansweredRequest(origin, policy.current.sites.rule(for: origin), nil as AuthenticationScheme?))
     }
 
     private func site(_ refusal: Refusal, _ request: UnansweredRequest) -> Site {

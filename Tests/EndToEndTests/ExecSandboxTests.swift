@@ -54,6 +54,17 @@ import Testing
         #expect(done.output.contains("sandbox") && done.output.contains("countersign sites add"), "\(done.said)")
     }
 
+    @Test func lastLinesNameTheSitesThatWereRefused() throws {
+        try user.allow(url)
+        let other = "https://other.test.localhost:\(origin.port)"
+        let done = try exec(["--sandbox"], "\(status(of: other)); \(status(of: url)); true")
+        #expect(done.status == 0, "\(done.said)")
+        let lines = done.said.split(separator: "\n").filter { $0.contains("warning: https://") }
+        #expect(lines.count == 1, "\(done.said)")
+        #expect(lines.first?.contains("\(other): the site is not listed; the command runs in a sandbox") == true)
+        #expect(lines.first?.contains("`countersign sites add") == true && lines.first?.contains(other) == true)
+    }
+
     @Test func networkOfTheMachineIsNotThere() throws {
         try user.allow(url)
         let done = try exec(["--sandbox"], "curl -q -sS --noproxy '*' \(url)/ && echo reached")

@@ -48,7 +48,7 @@ extension ChallengeObserver {
                             site: client.origin.description, program: client.program, reason: client.sentence))
                 case .unreached(let origin, let obstacle):
                     events.tell(.unreached(site: origin.description, reason: obstacle.word))
-                case .answered, .answeredUnasked, .handedBack, .verified, .tunnelled: break
+                case .answered, .answeredUnasked, .handedBack, .verified, .tunnelled, .refused: break
                 }
             }
     }

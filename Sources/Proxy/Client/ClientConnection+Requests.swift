@@ -96,7 +96,7 @@ extension ClientConnection {
         _ head: consuming RequestHead, _ route: Route, _ path: ArraySlice<UInt8>
     ) throws(RequestTarget.Failure) {
         if case .refuse(let reason) = route.verdict, route.decision == nil {
-            throw RequestTarget.Failure(status: 403, detail: reason.text)
+            throw RequestTarget.Failure(status: 403, detail: route.refused(for: reason))
         }
         try admission.checkTrace(head, route)
         let pin = try acceptedLeaf(head)

@@ -141,6 +141,12 @@ final class Route {
         guard case .refuse(let reason) = verdict else { return nil }
         return reason
     }
+    /// The text for a client whose request is refused for `reason`, which the observer hears of.
+    func refused(for reason: Refusal) -> String {
+        shared.observer?.tell(.refused(origin, reason))
+        return reason.text
+            + (isUnlisted && reason.cause == .notListed ? ": `countersign sites add SITE` lists one" : "")
+    }
     /// The value of Host.
     let authority: String
     /// The origin and its ``rule`` as requests are reported with them.

@@ -215,7 +215,8 @@ final class ExchangeDriver {
 
     func start() {
         if let refusal = route.refusal {
-            return respond(OwnResponse(status: 403, detail: refusal.text, proxyError: "http_request_denied"))
+            return respond(
+                OwnResponse(status: 403, detail: route.refused(for: refusal), proxyError: "http_request_denied"))
         }
         if route.mayAnswer, let reason = services.shared.journal.recorder?.refusal {
             return respond(OwnResponse(status: 503, detail: reason, proxyError: "proxy_internal_error"))

@@ -74,7 +74,8 @@ final class ConnectSetup {
             tunnel()
         case .refuse(let reason):
             decision = .refuse
-            fail(OwnResponse(status: 403, detail: reason.text, proxyError: "destination_ip_prohibited"))
+            fail(
+                OwnResponse(status: 403, detail: route.refused(for: reason), proxyError: "destination_ip_prohibited"))
         case .answer(let rule):
             decision = .intercept
             intercept(rule)

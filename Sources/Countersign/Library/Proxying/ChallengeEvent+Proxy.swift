@@ -32,7 +32,7 @@ extension ChallengeEvent {
             let request = UnansweredRequest(origin, rule, challenge)
             self = .handedBack(
                 space, isEnabled ? ChallengeError(checks, of: request, under: policy(), isEnabled: true) : nil)
-        case .answeredUnasked, .untrusted, .verified, .tunnelled, .unreached, .distrusted:
+        case .answeredUnasked, .untrusted, .verified, .tunnelled, .refused, .unreached, .distrusted:
             return nil
         }
     }
