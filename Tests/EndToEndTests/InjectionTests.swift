@@ -110,6 +110,24 @@ import Testing
             !seen.text.lowercased().contains("range:") && seen.text.lowercased().contains("accept-encoding: identity"))
     }
 
+    /// The rest of the token may be in another part.
+    @Test(arguments: versions) func aPartialResponseIsRefused(offered: String, client: String) throws {
+        let api = try API("inject=header:X-Api-Key: {secret} redact=yes", ["--alpn", offered])
+        let seen = try api.get("/part/12", [("Range", "bytes=0-16")], [client])
+        #expect(seen.status == 502 && !seen.text.contains(Self.token.prefix(4)), "\(seen.said) \(seen.text)")
+        #expect(seen.text.contains("the response is partial"), "\(seen.text)")
+        let plain = try API("inject=header:X-Api-Key: {secret}", ["--alpn", offered])
+        #expect(try plain.get("/part/12", [], [client]).status == 206)
+    }
+
+    @Test(arguments: versions) func anEchoThatTheContentEndsInIsRedacted(offered: String, client: String) throws {
+        let api = try API("inject=header:X-Api-Key: {secret} redact=yes", ["--alpn", offered])
+        for (count, shown) in [(7, "kanarie"), (8, "********"), (22, String(repeating: "*", count: 22))] {
+            let seen = try api.get("/cut/\(count)", [], [client])
+            #expect(seen.status == 200 && seen.text == "key: \(shown)", "\(seen.said) \(seen.text)")
+        }
+    }
+
     /// A server may route by the path as it was sent.
     @Test(arguments: ["--http2", "--http1.1"]) func theOriginGetsThePathThatTheLineHasCompared(client: String) throws {
         let api = try API("inject=header:X-Api-Key: {secret} paths=/fields/** deny=yes")

@@ -25,6 +25,14 @@ import Testing
         #expect(Self.redact(["", "1", "", "2345678"], "12345678") == ["", "", "", "********", ""])
     }
 
+    @Test func theBeginningOfASecretIsReplacedAtTheEnd() {
+        #expect(Self.redact(["a1234567"], "1234567890") == ["a", "1234567"])
+        #expect(Self.redact(["a12345678"], "1234567890") == ["a", "********"])
+        #expect(Self.redact(["a1234", "56789"], "1234567890") == ["a", "", "*********"])
+        // Other tokens begin so, too.
+        #expect(Self.redact(["github_pat_X github_pat_"], "github_pat_Y") == ["github_pat_X ", "***********"])
+    }
+
     @Test func shortSecretsAreLeftAlone() {
         #expect(Self.redact(["abcabc"], "abc") == ["abcabc", ""])
     }
@@ -48,7 +56,10 @@ import Testing
                 pieces.append(String(piece))
                 rest = rest.dropFirst(piece.count)
             }
-            let whole = text.replacing(secret, with: String(repeating: "*", count: secret.count))
+            var whole = text.replacing(secret, with: String(repeating: "*", count: secret.count))
+            if let cut = (8..<secret.count).reversed().first(where: { whole.hasSuffix(secret.prefix($0)) }) {
+                whole = whole.dropLast(cut) + String(repeating: "*", count: cut)
+            }
             #expect(Self.redact(pieces, secret).joined() == whole, "\(secret) in \(pieces)")
         }
     }

@@ -6,6 +6,9 @@ import NIOCore
 /// Replaces a secret in content that arrives in pieces by as many asterisks, so that lengths stay as they were
 /// announced. Octets at the end of a piece that may begin the secret are held back until the next piece.
 ///
+/// The beginning of a secret alone is replaced at the end of the content only. Elsewhere it is often something that
+/// other values begin with, too: `github_pat_`, or the first part of each token that an issuer signs.
+///
 /// The search is that of Knuth, Morris and Pratt: each octet is read once.
 struct SecretRedactor {
     /// Shorter ones occur by chance.
@@ -58,9 +61,11 @@ struct SecretRedactor {
         return output
     }
 
-    /// The octets that were held back, at the end of the content.
+    /// The octets that were held back, at the end of the content: asterisks, if they are the beginning of a secret that
+    /// the site has cut short. Fewer octets than ``minimumBytes`` occur by chance.
     mutating func rest() -> ByteBuffer {
         defer { matched = 0 }
+        guard matched < Self.minimumBytes else { return ByteBuffer(repeating: Self.asterisk, count: matched) }
         return secret.withBytes { ByteBuffer(bytes: $0[..<matched]) }
     }
 }

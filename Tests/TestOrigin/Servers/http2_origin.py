@@ -26,6 +26,7 @@ gRPC (any path whose last two parts are these)
 Plain HTTP
   /size/N  N bytes.   /echo  the content comes back.
   /fields  the path and the fields of the request as JSON, also over http/1.1, and x-api-key as a field.
+  /cut/N   a 200 whose content ends with the first N octets of x-api-key; /part/N: a 206 that does, also over http/1.1.
   /bare    401 without a challenge unless there is an authorization field, also over http/1.1.
   Other paths: "ok". A path without these is fine for every fault below.
 Faults: /fault/NAME/... is /... with the fault, after the check of credentials; /prefault/NAME/...: before it.
@@ -126,6 +127,13 @@ def described(path, fields):
     return json.dumps({"path": path, "fields": [f"{name}: {value}" for name, value in fields]}).encode()
 
 
+def repeated(path, fields):
+    """The status, the content and the fields for a path that ends with a part of the key."""
+    _, name, count = path.split("/")
+    body = ("key: " + fields.get("x-api-key", "-")[:int(count)]).encode()
+    return ("206", body, [("content-range", f"bytes 0-{len(body) - 1}/100")]) if name == "part" else ("200", body, [])
+
+
 async def relay(reader, writer, port):
     """Passes a connection on, in both directions."""
     async def copy(source, target):
@@ -169,6 +177,9 @@ class H1Connection:
             if path.startswith("/fields"):
                 answer = described(path, fields.items())
                 asked = [("x-echo", fields.get("x-api-key", "-"))]
+            elif path.startswith(("/cut/", "/part/")):
+                status, answer, asked = repeated(path, fields)
+                status += " OK"
             head = [f"HTTP/1.1 {status}", f"content-length: {len(answer)}", *(f"{n}: {v}" for n, v in asked)]
             self.writer.write("\r\n".join([*head, "", ""]).encode() + (b"" if method == "HEAD" else answer))
             await self.writer.drain()
@@ -437,7 +448,7 @@ class Stream:
         return self.ended()
 
     async def answer(self, path):
-        parts, more = path.split("/"), []
+        parts, more, status = path.split("/"), [], "200"
         if parts[-2:-1] == ["test.Echo"]:
             return await self.grpc(parts[-1])
         if parts[1] == "size":
@@ -447,11 +458,14 @@ class Stream:
         elif parts[1].split("?")[0] == "fields":
             await self.all_content()
             body, more = described(self.path, self.headers), [("x-echo", self.fields.get("x-api-key", "-"))]
+        elif parts[1] in ("cut", "part"):
+            await self.all_content()
+            status, body, more = repeated(path, self.fields)
         else:
             await self.all_content()
             body = b"ok\n"
         none = self.fields.get(":method") == "HEAD"
-        self.head([*OK_HEAD, *more, ("content-length", str(len(body)))], end=none)
+        self.head([(":status", status), *OK_HEAD[1:], *more, ("content-length", str(len(body)))], end=none)
         if not none:
             await self.data(body, end=True)
 
