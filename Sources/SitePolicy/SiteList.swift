@@ -83,10 +83,10 @@ package struct SiteList: Sendable {
         self.init(unique: rules, credentials)
     }
 
-    /// The same list, with a line for each of the `origins` that it does not have: they are intercepted, and their
-    /// challenges are not answered. An origin that cannot be listed is ignored.
+    /// The same list, with a line for each of the `origins` that it does not have, or that it has for some clients only:
+    /// they are intercepted, and their challenges are not answered. An origin that cannot be listed is ignored.
     package func observing(_ origins: [Origin]) -> SiteList {
-        let lines = origins.filter { $0.scheme == .https && rule(for: $0) == nil }.map { "\($0) answer=none\n" }
+        let lines = origins.filter { $0.scheme == .https && isTunnelled($0) }.map { "\($0) answer=none\n" }
         let added = Set(lines).sorted().flatMap { line in
             (try? SiteList(files: [("the sign-in's hosts", line)], publicSuffixes: .none))?.rules ?? []
         }
@@ -101,6 +101,12 @@ package struct SiteList: Sendable {
                 rule.isDryRun = true
                 return rule
             }, credentialClients)
+    }
+
+    /// Whether a client that is not known gets a tunnel, and no line says that all do.
+    private func isTunnelled(_ origin: Origin) -> Bool {
+        guard case .tunnel = verdict(for: origin) else { return false }
+        return rule(for: origin)?.intercepts != false
     }
 
     private init(unique listed: [SiteRule], _ credentials: [CredentialClients] = []) {
@@ -172,9 +178,24 @@ package struct SiteList: Sendable {
     /// The rule that applies to connections to an origin, the first one of its site: an exact host takes precedence
     /// over a wildcard, a longer wildcard over a shorter one. Nil if no rule applies, or if the origin's host could not
     /// be listed.
+    ///
+    /// The other lines of the site differ from it in everything that is about requests and clients, such as the
+    /// credential: see ``rules(for:)`` and ``line(for:request:)``.
     package func rule(for origin: Origin) -> SiteRule? {
         guard let host = try? HostName(canonicalizing: origin.host), host.text == origin.host else { return nil }
         return match(for: origin, host)
+    }
+
+    /// All lines of the site that ``rule(for:)`` returns the first of, in the order of the list.
+    package func rules(for origin: Origin) -> [SiteRule] {
+        guard let first = rule(for: origin) else { return [] }
+        return dividedSites[first.pattern] ?? requestRulesByPattern[first.pattern]?.rules ?? [first]
+    }
+
+    /// The line that a report about a request names: the one that answers it, or the first of the site without one.
+    package func line(for origin: Origin, request: SiteRequest?) -> SiteRule? {
+        if case .answer(let rule) = verdict(for: origin, request: request) { return rule }
+        return rule(for: origin)
     }
 
     /// The reason of a verdict if the list has no sites.

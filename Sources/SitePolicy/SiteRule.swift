@@ -93,6 +93,9 @@ package struct SiteRule: Equatable, Sendable {
 
     /// `AllowedSites/work.sites:3`.
     package var location: String { "\(file):\(line)" }
+
+    /// Whether neither the line nor its credential is for some clients only.
+    package var isForAllClients: Bool { clients == nil && credentialClients == nil }
 }
 
 /// `session=GROUP cookies=NAME,…` of a line.

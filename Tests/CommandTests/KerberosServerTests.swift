@@ -70,6 +70,14 @@ import Testing
         #expect(result.output == "robot@CORP.TEST 0", "\(result.said)")
     }
 
+    @Test func otherTicketsMatterToEachLineOfTheSite() throws {
+        try sandbox.succeed("sites", "remove", origin.url)
+        try sandbox.succeed("sites", "add", origin.url, "methods=POST", "answer=basic")
+        try sandbox.succeed("sites", "add", origin.url, "methods=GET", "answer=negotiate")
+        let asking = try countersign(["explain", origin.url], cache: "robots")
+        #expect(asking.error.hasPrefix(Self.warning), "\(asking.said)")
+    }
+
     /// Where no ticket can be the answer, other tickets do not matter.
     @Test func otherTicketsDoNotMatterWithoutNegotiate() throws {
         try sandbox.succeed("sites", "remove", origin.url)

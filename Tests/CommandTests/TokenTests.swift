@@ -159,6 +159,32 @@ import Testing
         }
     }
 
+    /// A token that a program has can be sent by any program with any request.
+    @Test func theTokenOfASiteIsThatOfTheLineForAllClients() throws {
+        let bench = try Self.signedIn(["token": ["first"]])
+        for (site, options) in [
+            ("divided", "for=token:ci credential=other"), ("divided", "answer=bearer credential=work"),
+            ("ci", "for=token:ci answer=bearer credential=work"),
+            ("parts", "for=token:ci answer=bearer credential=work"),
+            ("parts", "paths=/x/** answer=bearer credential=work"),
+        ] {
+            let added = try bench.sandbox.sh("countersign sites add https://\(site).corp.example \(options)")
+            #expect(added.status == 0, "\(added.said)")
+        }
+        #expect(try bench.run(["token", "work", "--site", "https://divided.corp.example"]).output == "first\n")
+        for (site, reason) in [
+            ("https://ci.corp.example", "is listed for some clients only (AllowedSites/"),
+            ("https://parts.corp.example", "is listed for some requests only (AllowedSites/"),
+        ] {
+            let result = try bench.run(["token", "work", "--site", site])
+            #expect(result.status == 1 && result.output.isEmpty && result.error.contains(reason), "\(result.said)")
+        }
+        let docker = try bench.sandbox.countersign("token", "docker", "list")
+        #expect(
+            docker.output
+                == "{\"\(Self.site)\":\"<token>\",\"https://divided.corp.example\":\"<token>\"}\n", "\(docker.said)")
+    }
+
     // MARK: Forms and errors
 
     @Test func theJSONHasTheNamesOfOAuth() throws {

@@ -17,6 +17,8 @@ struct CheckedSite: Encodable {
     let line: String?
     /// Why no line applies.
     let reason: String?
+    /// The number of the site's lines; 0 if the question was about a request or a client.
+    private let lineCount: Int
 
     private enum CodingKeys: String, CodingKey {
         case site, method, target, line, reason
@@ -46,6 +48,7 @@ struct CheckedSite: Encodable {
         }
         // A line with intercept=no lists a site, too.
         if method == nil, rule == nil, case .unknown = client { rule = sites.rule(for: url.origin) }
+        lineCount = if method == nil, case .unknown = client { sites.rules(for: url.origin).count } else { 0 }
         line = rule?.location
         isListed = rule != nil
     }
@@ -53,6 +56,8 @@ struct CheckedSite: Encodable {
     /// One line, with its line break.
     var text: String {
         let subject = method.map { "\($0) \(site)\(target ?? "")" } ?? site
-        return "\(subject): \(line.map { method == nil ? "listed at \($0)" : "answered by \($0)" } ?? reason ?? "")\n"
+        let others = lineCount > 1 ? ", one of its \(lineCount) lines" : ""
+        let finding = line.map { method == nil ? "listed at \($0)\(others)" : "answered by \($0)" }
+        return "\(subject): \(finding ?? reason ?? "")\n"
     }
 }

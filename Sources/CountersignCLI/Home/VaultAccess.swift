@@ -119,7 +119,7 @@ struct VaultAccess {
     func report(_ question: PolicyQuestion, at origin: Origin) throws -> PolicyReport? {
         guard !secrets.isStandardInput, let server = server(failed: Self.opensVault),
             server.offers(ReportPolicy.self),
-            hasSameTickets(server, for: [try home.sites().rule(for: origin)].compactMap(\.self))
+            hasSameTickets(server, for: try home.sites().rules(for: origin))
         else { return nil }
         return try server.perform(ReportPolicy(question), declined: Self.opensVault)
     }

@@ -146,8 +146,14 @@ struct IdentitySites {
     }
 
     /// The sites whose line names this identity.
-    func named(_ name: String) -> [String] { rules.filter { $0.identity == name }.map(\.pattern.description) }
+    func named(_ name: String) -> [String] { sites { $0.identity == name } }
 
     /// The sites whose line names no identity; they receive one whose issuer the server accepts.
-    var byIssuer: [String] { rules.filter { $0.identity == nil }.map(\.pattern.description) }
+    var byIssuer: [String] { sites { $0.identity == nil } }
+
+    /// Each once, although several of its lines may do.
+    private func sites(where isOne: (SiteRule) -> Bool) -> [String] {
+        var seen: Set<SitePattern> = []
+        return rules.filter { isOne($0) && seen.insert($0.pattern).inserted }.map(\.pattern.description)
+    }
 }

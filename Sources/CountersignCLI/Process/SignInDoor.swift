@@ -49,7 +49,9 @@ struct SignInDoor: Sendable {
         let sites = try home.sites()
         let origins = [profile.issuer.url.origin] + profile.navigationOrigins + (profile.compliance?.pageOrigins ?? [])
         return origins.contains { origin in
-            if case .answer(let rule) = sites.verdict(for: origin) { rule.answer.contains(.pkeyauth) } else { false }
+            // The window's requests are not known, so that no line which is for some only answers them.
+            guard case .answer(let rule) = sites.verdict(for: origin, request: nil) else { return false }
+            return rule.answer.contains(.pkeyauth)
         }
     }
 

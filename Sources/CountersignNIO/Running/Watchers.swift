@@ -28,6 +28,12 @@ extension ChallengeObserver {
         _ events: EventBoard, under policy: CurrentPolicy, and other: ChallengeObserver?
     ) -> ChallengeObserver {
         @Sendable func rule(of origin: Origin) -> String? { policy.current.sites.rule(for: origin)?.location }
+        // The lines of a site may have different credentials.
+        @Sendable func rule(sending name: String, to space: AuthenticationSpace) -> String? {
+            let lines = policy.current.sites.rules(for: space.origin)
+            let own = lines.first { name == (space.scheme == .certificate ? $0.identity : $0.credential) }
+            return (own ?? lines.first)?.location
+        }
         return
             ChallengeObserver(hearsUnasked: other?.hearsUnasked ?? false) { news in
                 other?.tell(news)
@@ -35,7 +41,7 @@ extension ChallengeObserver {
                 case .rejected(let space, let name, _):
                     events.tell(
                         .rejected(
-                            site: space.origin.description, rule: rule(of: space.origin), scheme: space.scheme.rawValue,
+                            site: space.origin.description, rule: rule(sending: name, to: space), scheme: space.scheme.rawValue,
                             realm: space.realm, credential: name))
                 case .untrusted(let origin, let trust):
                     events.tell(

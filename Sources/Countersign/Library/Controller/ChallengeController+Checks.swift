@@ -63,9 +63,10 @@ extension ChallengeController {
         let refusal =
             policy.siteCheck(verdict).refusal
             ?? Refusal("the site's line has approve=, and only the proxy of `countersign serve` asks a person")
+        let line = policy.sites.line(for: origin, request: request)
         throw ChallengeError(
             .siteNotAllowed, refusal.after("\(origin): "),
-            of: UnansweredRequest(origin, policy.sites.rule(for: origin), nil as AuthenticationScheme?), under: policy)
+            of: UnansweredRequest(origin, line, nil as AuthenticationScheme?), under: policy)
     }
 
     func permitted(

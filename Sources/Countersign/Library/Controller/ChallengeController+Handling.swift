@@ -101,7 +101,8 @@ extension ChallengeController {
             // The answer was computed before the wait and may be outdated.
             case .goAfterWaiting, .cancelled: continue
             case .refused(let reason):
-                return handBack(challenge, nothing(reason, for: key, under: policy), permit)
+                let line = policy.sites.line(for: key.space.origin, request: challenge.permit?.siteRequest)
+                return handBack(challenge, nothing(reason, for: key, at: line, under: policy), permit)
             }
         }
         permit.end(.inconclusive)
@@ -166,11 +167,11 @@ extension ChallengeController {
     /// known.
     package func newPermit(method: String?, url: String?, offer: String? = nil) -> BreakerPermit {
         guard let url, let parsed = try? AbsoluteURL(parsing: url) else { return newPermit(for: .unknown, nil) }
+        let siteRequest = method.map { SiteRequest(method: $0, target: ArraySlice(parsed.path.utf8)) }
         let permit = newPermit(
-            for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path),
-            method.map { SiteRequest(method: $0, target: ArraySlice(parsed.path.utf8)) })
+            for: Breaker.RequestTag(method: method ?? "GET", target: parsed.path), siteRequest)
         if let offer, let challenges = try? ChallengeParser.parse(fields: [offer]),
-            let rule = currentPolicy().sites.rule(for: parsed.origin)
+            let rule = currentPolicy().sites.line(for: parsed.origin, request: siteRequest)
         {
             permit.offered = AuthenticatorTable.supported.offered(in: challenges, permitted: rule.answer)
         }
@@ -270,7 +271,7 @@ extension ChallengeController {
                 hint: "an answer is not repeated; send a new request")
             return handBack(challenge, error, challenge.permit)
         }
-        let error = rejected(key, for: challenge.permit?.request ?? .unknown, at: space, listLine: rule.location)
+        let error = rejected(key, for: challenge.permit?.request ?? .unknown, at: space, line: rule)
         return handBack(challenge, error, challenge.permit)
     }
 
@@ -304,24 +305,24 @@ extension ChallengeController {
     /// credential is not used there again until it changes. Returns the error that says which.
     func rejected(
         _ key: Breaker.Key, for request: Breaker.RequestTag, _ result: Breaker.Result = .rejected,
-        at space: ProtectionSpace, listLine: String?
+        at space: ProtectionSpace, line: SiteRule?
     ) -> ChallengeError {
         guard breaker.ended(key, for: request, result) != .handedBack else {
             return ChallengeError(
-                .nothingToAnswerWith, BreakerPermit.unsuitability(of: key), listLine: listLine,
+                .nothingToAnswerWith, BreakerPermit.unsuitability(of: key), listLine: line?.location,
                 hint: "ask the site's administrator for the permission")
         }
         listeners.tell(.rejected(space, credential: key.credential.name))
-        return nothing(BreakerPermit.rejection(of: key), for: key, under: keeper.policy.current)
+        return nothing(BreakerPermit.rejection(of: key), for: key, at: line, under: keeper.policy.current)
     }
 
-    /// The error if the third check fails because of the credential of `key`.
-    func nothing(_ refusal: Refusal, for key: Breaker.Key, under policy: Policy) -> ChallengeError {
-        let origin = key.space.origin
-        return ChallengeError(
-            .nothingToAnswerWith, refusal,
-            of: UnansweredRequest(origin, policy.sites.rule(for: origin), key.space.scheme), under: policy,
-            hint: refusal == BreakerPermit.isBeingTried ? "try again later" : nil)
+    /// The error if the third check fails because of the credential of `key`, which `line` names.
+    func nothing(
+        _ refusal: Refusal, for key: Breaker.Key, at line: SiteRule?, under policy: Policy
+    ) -> ChallengeError {
+        ChallengeError(
+            .nothingToAnswerWith, refusal, of: UnansweredRequest(key.space.origin, line, key.space.scheme),
+            under: policy, hint: refusal == BreakerPermit.isBeingTried ? "try again later" : nil)
     }
 }
 

@@ -17,7 +17,8 @@ extension ChallengeExchange {
         if let reference = credential.reference, let space {
             let key = Breaker.Key(space: space, credential: reference)
             if case .refused(let reason) = permit.requestAtOnce(key, of: controller.breaker) {
-                permit.refusal = controller.nothing(reason, for: key, under: controller.keeper.policy.current)
+                permit.refusal = controller.nothing(
+                    reason, for: key, at: rule, under: controller.keeper.policy.current)
                 return .performDefaultHandling(reason: reason)
             }
         } else {
@@ -98,7 +99,7 @@ extension ChallengeExchange {
             let isInvalid = machine.hasInvalidCredential || permit.invalidToken == credential
             let error = controller.rejected(
                 key, for: permit.request, isInvalid ? .invalid : .rejected,
-                at: ProtectionSpace(space), listLine: rule?.location)
+                at: ProtectionSpace(space), line: rule)
             guard controller.breaker.isRejected(key) else {
                 controller.listeners.tell(.handedBack(ProtectionSpace(space), error))
                 return .handedBack(error)

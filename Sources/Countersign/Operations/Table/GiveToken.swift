@@ -91,14 +91,16 @@ extension VaultOperations {
         }
         let line = "\(origin) answer=bearer credential=\(wanted ?? "NAME")"
         let sites = try home.sites()
-        guard let rule = sites.rule(for: origin) else {
+        let lines = sites.rules(for: origin)
+        guard let first = lines.first else {
             return .refused(("\(origin) is not listed", "`countersign sites add \(line)` lists it"))
         }
-        guard sites.requestRules(for: origin, client: .anyone) == nil else {
-            return .refused(("\(origin) is listed for some requests only (\(rule.location))", nil))
+        // A program that has the token can send it with any request.
+        if let limited = lines.first(where: { $0.limits != nil }) {
+            return .refused(("\(origin) is listed for some requests only (\(limited.location))", nil))
         }
-        guard rule.clients == nil, rule.credentialClients == nil else {
-            return .refused(("\(origin) is listed for some clients only (\(rule.location))", nil))
+        guard let rule = lines.first(where: \.isForAllClients) else {
+            return .refused(("\(origin) is listed for some clients only (\(first.location))", nil))
         }
         guard rule.answer.contains(.bearer) else {
             return .refused(("\(origin) is listed without answer=bearer (\(rule.location))", nil))

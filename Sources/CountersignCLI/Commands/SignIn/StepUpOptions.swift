@@ -80,7 +80,7 @@ struct StepUpOptions: ParsableArguments {
             throw CountersignError(
                 .configuration, "--site \(site) is not https, and no access token is sent without it")
         }
-        guard let rule = try list().rule(for: origin), rule.credential == signIn.name else {
+        guard try list().rules(for: origin).contains(where: { $0.credential == signIn.name }) else {
             throw CountersignError(
                 .configuration, "\(origin.shortText) does not get the token of \(signIn.name.debugDescription)",
                 hint: "list it with `countersign sites add \(origin.shortText) answer=bearer credential=\(signIn.name)`"

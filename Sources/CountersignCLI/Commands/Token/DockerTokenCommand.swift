@@ -106,9 +106,12 @@ extension TokenCommand {
             let session = try VaultAccess(home: source.home, secrets: source.secrets).session()
             let names = Set(try session.perform(ListTokenPermissions()).filter { $0.permitted != nil }.map(\.name))
             var found: [String: String] = [:]
-            for rule in try source.home.sites().rules where rule.answer.contains(.bearer) {
+            let rules = try source.home.sites().rules
+            // `get` refuses these sites.
+            let limited = Set(rules.filter { $0.limits != nil }.map(\.pattern))
+            for rule in rules where rule.answer.contains(.bearer) && rule.isForAllClients {
                 guard case .exact = rule.pattern.host, rule.pattern.scheme == .https, names.contains(rule.credential),
-                    name.map({ $0 == rule.credential }) ?? true
+                    name.map({ $0 == rule.credential }) ?? true, !limited.contains(rule.pattern)
                 else { continue }
                 found[rule.pattern.description] = user
             }
