@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignCryptography
+import Glibc
 
 extension Home {
     /// Warnings about the files of `AllowedSites` that are not read because of their names.
@@ -15,6 +16,16 @@ extension Home {
         ignored(in: Self.anchorsFolder, suffix: ".pem") { path in
             "countersign trust anchor add \(ShellWord.quoted(path)) && rm \(ShellWord.quoted(path))"
         }
+    }
+
+    /// Whether the file at `path` begins with `#!`: the kernel runs the interpreter that it names (execve(2)). False
+    /// for a file that cannot be read.
+    package static func isScript(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var beginning = (UInt8(0), UInt8(0))
+        return read(file, &beginning, 2) == 2 && beginning == (UInt8(ascii: "#"), UInt8(ascii: "!"))
     }
 
     private func ignored(in folder: String, suffix: String, command: (String) -> String) -> [Diagnostic] {

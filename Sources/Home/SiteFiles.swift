@@ -12,12 +12,12 @@ package struct SiteFiles: Sendable {
 
     /// A line that was added.
     package enum Added {
-        case site(SiteRule)
+        case site(SiteRule, in: SiteList)
         case credential(CredentialClients, in: SiteList)
 
         package var location: String {
             switch self {
-            case .site(let rule): rule.location
+            case .site(let rule, _): rule.location
             case .credential(let line, _): line.location
             }
         }
@@ -54,7 +54,9 @@ package struct SiteFiles: Sendable {
             let credential = list.credentialClients.last {
                 $0.file == target.name && $0.line == number && $0.text == line
             }
-            guard let added = rule.map(Added.site) ?? (isSite ? nil : credential.map { .credential($0, in: list) })
+            guard
+                let added = rule.map({ Added.site($0, in: list) })
+                    ?? (isSite ? nil : credential.map { .credential($0, in: list) })
             else {
                 throw CountersignError(
                     .configuration, "\(line.debugDescription) does not list a site",

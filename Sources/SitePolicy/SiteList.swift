@@ -83,8 +83,8 @@ package struct SiteList: Sendable {
         self.init(unique: rules, credentials)
     }
 
-    /// The same list, with a line for each of the `origins` that it does not have, or that it has for some clients only:
-    /// they are intercepted, and their challenges are not answered. An origin that cannot be listed is ignored.
+    /// The same list, with a line for each of the `origins` that it does not have, or that it has for some clients
+    /// only: they are intercepted, and their challenges are not answered. An origin that cannot be listed is ignored.
     package func observing(_ origins: [Origin]) -> SiteList {
         let lines = origins.filter { $0.scheme == .https && isTunnelled($0) }.map { "\($0) answer=none\n" }
         let added = Set(lines).sorted().flatMap { line in
@@ -265,12 +265,28 @@ package struct SiteList: Sendable {
     private static let listedForHTTPS = Refusal(.notListed, "listed for https only")
     private static let listedOtherwise = Refusal(.notListed, "not on the list with this scheme and port")
 
-    /// Remarks about the requests that lines are for.
-    var requestRemarks: [SiteRemark] {
-        guard !requestRulesByPattern.isEmpty else { return [] }
+    /// Remarks about the requests and clients that the lines are for, in the order of the list: about `line` only,
+    /// unless it is nil.
+    func matchRemarks(on line: SiteRule? = nil) -> [SiteRemark] {
         var seen: Set<SitePattern> = []
-        return rules.filter { seen.insert($0.pattern).inserted }
-            .flatMap { requestRulesByPattern[$0.pattern]?.remarks ?? [] }
+        let sites = line.map { [$0.pattern] } ?? rules.map(\.pattern).filter { seen.insert($0).inserted }
+        return sites.flatMap { site -> [SiteRemark] in
+            let limited = requestRulesByPattern[site]
+            guard let lines = dividedSites[site] ?? limited?.rules else { return [] }
+            let shadowed = Dictionary(ShadowedLines(lines).found.map { ($0.line.location, $0.other) }) { first, _ in
+                first
+            }
+            return lines.filter { line == nil || $0 == line }.flatMap { rule -> [SiteRemark] in
+                let own = limited?.remarks(on: rule) ?? []
+                guard own.isEmpty, let other = shadowed[rule.location] else { return own }
+                return [
+                    SiteRemark(
+                        message: "\(rule.location): no request gets to this line: \(other.location) comes first",
+                        hint: "remove one of the two lines, or name fewer methods, paths or clients in the other; of "
+                            + "lines for the same requests, the first counts")
+                ]
+            }
+        }
     }
 
     // MARK: Intercepted hosts

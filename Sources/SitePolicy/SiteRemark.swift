@@ -14,13 +14,44 @@ extension SiteList {
     /// and `identities` are the names in the home; nil if they are not known, because the vault is locked.
     package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
         rules.flatMap { $0.remarks(credentials: credentials, identities: identities) }
-            + credentialClients.flatMap { $0.remarks(credentials: credentials, in: self) } + requestRemarks
+            + credentialClients.flatMap { $0.remarks(credentials: credentials, in: self) } + matchRemarks()
+    }
+
+    /// The same about one of the lines.
+    package func remarks(on rule: SiteRule, credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
+        rule.remarks(credentials: credentials, identities: identities) + matchRemarks(on: rule)
+    }
+
+    /// Remarks about files of `exe:` that no client can run, because they are scripts. `isScript` says whether the file
+    /// at a path begins with `#!`, and is asked once for each path. About the line at `place` only, unless it is nil.
+    package func scriptRemarks(at place: String? = nil, isScript: (String) -> Bool) -> [SiteRemark] {
+        var known: [String: Bool] = [:]
+        func isKnownScript(_ path: String) -> Bool {
+            if let answer = known[path] { return answer }
+            let answer = isScript(path)
+            known[path] = answer
+            return answer
+        }
+        let sites = rules.compactMap { rule in rule.clients.map { (rule.location, $0) } }
+        let lines = (sites + credentialClients.map { ($0.location, $0.clients) }).filter {
+            place == nil || $0.0 == place
+        }
+        return lines.flatMap { location, clients in
+            clients.words.compactMap { word in
+                guard case .executable(let path) = word, isKnownScript(path) else { return nil }
+                return SiteRemark(
+                    message: "\(location): \(word) is a script: the kernel runs its interpreter, and no client is this "
+                        + "file",
+                    hint: "start the script with `countersign exec --as NAME` and write token:NAME, or as a unit and "
+                        + "write unit:NAME.service or user-unit:NAME.service")
+            }
+        }
     }
 }
 
 extension CredentialClients {
     package func remarks(credentials: Set<String>?, in list: SiteList) -> [SiteRemark] {
-        var remarks = clients.interpreterRemarks(at: location)
+        var remarks = clients.interpreterRemarks(at: location) + clients.contradictions(at: location, with: nil)
         if let credentials, !credentials.contains(name) {
             remarks.append(
                 SiteRemark(
@@ -49,7 +80,7 @@ extension ClientRule {
 }
 
 extension SiteRule {
-    package func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
+    fileprivate func remarks(credentials: Set<String>?, identities: Set<String>?) -> [SiteRemark] {
         var remarks: [SiteRemark] = []
         if pattern.scheme == .http, !answersPlaintext {
             remarks.append(
@@ -67,8 +98,14 @@ extension SiteRule {
                     hint: "list https instead"))
         }
         remarks += clients?.interpreterRemarks(at: location) ?? []
+        remarks += clients?.contradictions(at: location, with: credentialClients) ?? []
         if let credentials, credential != Self.defaultCredential, !credentials.contains(credential) {
-            let secret = Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
+            let secret =
+                switch injection?.place {
+                case .aws: "--aws-stdin"
+                case .some: "--token-stdin"
+                case nil: Set(answer.compactMap(\.credentialKind)) == [.token] ? "--token-stdin" : "--user USER"
+                }
             remarks.append(
                 SiteRemark(
                     message: "\(location): there is no credential \(PrintableText.quoteASCII(credential))",

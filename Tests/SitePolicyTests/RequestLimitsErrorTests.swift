@@ -96,6 +96,19 @@ import Testing
             #"t.sites:1: no request is one of these: the path "/a/b" is excepted with !"#
         ),
         (["a.example paths=/a/b,/c,!/a/**"], nil),
+        (["a.example paths=!/**"], "t.sites:1: no request is one of these: every path is excepted with !"),
+        (["a.example paths=/a/b,/A/c,!/A/B,!/a/c"], nil),
+        (
+            ["a.example paths=/a/b,/A/c,!/A/B,!/a/c case=ignore"],
+            #"t.sites:1: no request is one of these: the path "/a/b" is excepted with !"#
+        ),
+        (["a.example paths=/a.,/b."], nil),
+        (["a.example paths=/a.,/b case=ignore"], nil),
+        (
+            ["a.example paths=/a./b,/b*. case=ignore"],
+            "t.sites:1: no request is one of these: with case=ignore, requests with a segment that ends with a dot or "
+                + #"a space, as in "/a./b", are refused"#
+        ),
         (
             ["a.example paths=/a/**,!/b/**"],
             "t.sites:1: the exception !/b/** has no effect: it is in none of the line's paths"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignAddresses
+import CountersignChallenges
 import CountersignSitePolicy
 import Testing
 
@@ -31,7 +32,7 @@ import Testing
 
     @Test func aReportNamesTheLineOfTheRequest() throws {
         let list = try Self.list("a.example methods=GET", "a.example methods=POST credential=writer", "b.example")
-        func line(_ method: String?, _ site: String = site) throws -> Int? {
+        func line(_ method: String?, _ site: String = Self.site) throws -> Int? {
             let request = method.map { SiteRequest(method: $0, target: ArraySlice("/".utf8)) }
             return list.line(for: try Origin(url: site), request: request)?.line
         }

@@ -19,8 +19,12 @@ extension Home {
         }
         let remarks =
             switch added {
-            case .site(let rule): rule.remarks(credentials: credentials, identities: identities)
-            case .credential(let line, let list): line.remarks(credentials: credentials, in: list)
+            case .site(let rule, let list):
+                list.remarks(on: rule, credentials: credentials, identities: identities)
+                    + list.scriptRemarks(at: rule.location, isScript: Self.isScript)
+            case .credential(let line, let list):
+                line.remarks(credentials: credentials, in: list)
+                    + list.scriptRemarks(at: line.location, isScript: Self.isScript)
             }
         return remarks.map(Diagnostic.init)
     }

@@ -110,9 +110,11 @@ struct HomeReader: Sendable {
     private func remarks(on snapshot: HomeSnapshot) -> [Diagnostic] {
         let contents = snapshot.vault?.contents
         let isKnown = snapshot.lockReason == nil
-        let lines = snapshot.sites.remarks(
-            credentials: isKnown ? Set(contents?.credentialNames ?? []) : nil,
-            identities: isKnown ? contents?.identityNames ?? [] : nil)
+        let lines =
+            snapshot.sites.remarks(
+                credentials: isKnown ? Set(contents?.credentialNames ?? []) : nil,
+                identities: isKnown ? contents?.identityNames ?? [] : nil)
+            + snapshot.sites.scriptRemarks(isScript: Home.isScript)
         return home.ignoredSiteFiles + home.ignoredAnchorFiles + lines.map(Diagnostic.init)
     }
 

@@ -21,15 +21,23 @@ extension RequestLimits {
         if methods == ["TRACE"] {
             return ("TRACE is never forwarded to a listed site", "remove the line, or add other methods")
         }
-        let covered = paths.filter { path in exceptions.contains { $0.covers(path) } }
-        if let first = covered.first, covered.count == paths.count {
+        let own = (paths.isEmpty ? [.everything] : paths).map(compared)
+        let excepted = exceptions.map(compared)
+        if own.allSatisfy({ path in excepted.contains { $0.covers(path) } }) {
+            let first = paths.first.map { "the path \(PrintableText.quoteASCII($0.text))" } ?? "every path"
             return (
-                "no request is one of these: the path \(PrintableText.quoteASCII(first.text)) is excepted with !",
-                "remove the line, or the exception"
+                "no request is one of these: \(first) is excepted with !", "remove the line, or the exception"
+            )
+        }
+        if ignoresCase, let first = paths.first, own.allSatisfy(\.endsAsServersDrop) {
+            return (
+                "no request is one of these: with case=ignore, requests with a segment that ends with a dot or a "
+                    + "space, as in \(PrintableText.quoteASCII(first.text)), are refused",
+                "remove the end of the segment, or case=ignore"
             )
         }
         let unused = exceptions.first { exception in
-            !paths.isEmpty && !paths.contains { $0.mayMeet(exception) }
+            !own.contains { $0.mayMeet(compared(exception)) }
         }
         return unused.map {
             (
@@ -40,9 +48,27 @@ extension RequestLimits {
     }
 }
 
+extension RequestLimits {
+    /// `path` as it is compared.
+    private func compared(_ path: PathPattern) -> PathPattern { ignoresCase ? path.ignoringCase() : path }
+}
+
 extension PathPattern {
+    /// Whether a segment ends so that a path with it has a fault where case is ignored.
+    fileprivate var endsAsServersDrop: Bool {
+        segments.contains { segment in
+            let end: UInt8? =
+                switch segment {
+                case .literal(let octets): octets.last
+                case .wildcard(let pieces): pieces.last?.last
+                case .anything: nil
+                }
+            return end == UInt8(ascii: ".") || end == UInt8(ascii: " ")
+        }
+    }
+
     /// Whether all paths of `other` are among those of this pattern. False if that is not easy to see.
-    fileprivate func covers(_ other: PathPattern) -> Bool {
+    func covers(_ other: PathPattern) -> Bool {
         if segments == other.segments { return true }
         guard segments.last == .anything, case let start = segments.dropLast(), !start.contains(.anything) else {
             return false
@@ -65,10 +91,8 @@ extension PathPattern {
 }
 
 extension RequestRules {
-    /// Remarks about the requests that the lines are for.
-    var remarks: [SiteRemark] { rules.flatMap(remarks) }
-
-    private func remarks(on rule: SiteRule) -> [SiteRemark] {
+    /// Remarks about the requests that the line `rule` is for.
+    func remarks(on rule: SiteRule) -> [SiteRemark] {
         guard let limits = rule.limits else { return [] }
         if let remark = limits.remark {
             return [SiteRemark(message: "\(rule.location): \(remark.message)", hint: remark.hint)]

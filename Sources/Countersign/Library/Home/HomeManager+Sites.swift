@@ -47,7 +47,7 @@ extension HomeManager {
         return try await blocking { [self] in
             let found = problems(inSite: line)
             guard found.isEmpty else { throw ChallengeError(listFaulty: found) }
-            guard case .site(let rule) = try SiteFiles(home: home).add(line, to: file, isSite: true) else {
+            guard case .site(let rule, _) = try SiteFiles(home: home).add(line, to: file, isSite: true) else {
                 throw CountersignError(.configuration, "\(line.debugDescription) does not list a site")
             }
             return AllowedSite(rule)

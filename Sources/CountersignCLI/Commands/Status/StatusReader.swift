@@ -140,9 +140,10 @@ struct StatusReader {
         do {
             let list = try home.sites()
             let names = contents?.names
-            let remarks = list.remarks(credentials: names?.credentials, identities: names?.identities)
-                .map { Diagnostic($0) }
-            return .listed(list.rules, remarks: home.ignoredSiteFiles + remarks)
+            let remarks =
+                list.remarks(credentials: names?.credentials, identities: names?.identities)
+                + list.scriptRemarks(isScript: Home.isScript)
+            return .listed(list.rules, remarks: home.ignoredSiteFiles + remarks.map { Diagnostic($0) })
         } catch {
             return .faulty(Diagnostic.all(in: error))
         }
