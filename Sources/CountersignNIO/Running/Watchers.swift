@@ -4,6 +4,7 @@ import Countersign
 import CountersignAddresses
 package import CountersignAnswering
 import CountersignCertificates
+import CountersignChallenges
 package import CountersignEvents
 package import CountersignPage
 
@@ -41,8 +42,8 @@ extension ChallengeObserver {
                 case .rejected(let space, let name, _):
                     events.tell(
                         .rejected(
-                            site: space.origin.description, rule: rule(sending: name, to: space), scheme: space.scheme.rawValue,
-                            realm: space.realm, credential: name))
+                            site: space.origin.description, rule: rule(sending: name, to: space),
+                            scheme: space.scheme.rawValue, realm: space.realm, credential: name))
                 case .untrusted(let origin, let trust):
                     events.tell(
                         .untrusted(
