@@ -140,6 +140,7 @@ extension Policy {
             } else {
                 [.setCredential(name: name, .keys(principal: credential.principal), replaces: true)]
             }
+        case .aws: [.setCredential(name: name, .awsKeys, replaces: true)]
         case .identity, .device, .ticket, nil: []
         }
     }

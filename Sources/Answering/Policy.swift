@@ -38,6 +38,9 @@ package final class Policy: Sendable {
     /// The Kerberos principals that are enrolled, by name; empty if the vault is closed. No credential has the same
     /// name.
     package let principals: [String: PrincipalCredential]
+    /// The keys of AWS that are enrolled in one record, by name; empty if the vault is closed. No credential has the
+    /// same name.
+    package let awsKeys: [String: AWSCredential]
     /// When the access tokens of sign-ins expire, by their names, in seconds since 1970.
     package let expiryTimes: [String: Int64]
     /// The access tokens of sign-ins that are for one site alone: the site has required more of them than others do.
@@ -69,7 +72,8 @@ package final class Policy: Sendable {
 
     package init(
         sites: SiteList, enrolled: EnrolledMaterial, principals: [String: PrincipalCredential] = [:],
-        expiryTimes: [String: Int64] = [:], siteTokens: [Origin: [String: SiteToken]] = [:],
+        awsKeys: [String: AWSCredential] = [:], expiryTimes: [String: Int64] = [:],
+        siteTokens: [Origin: [String: SiteToken]] = [:],
         withheld: [String: Refusal] = [:], withheldIdentities: [String: Refusal] = [:],
         withheldSessions: Set<SharedSession.Key> = [], unwritten: [String: Refusal] = [:],
         brokerAccounts: [String: BrokerCookies.Account] = [:],
@@ -79,6 +83,7 @@ package final class Policy: Sendable {
         self.sites = sites
         self.enrolled = enrolled
         self.principals = principals
+        self.awsKeys = awsKeys
         self.expiryTimes = expiryTimes
         self.siteTokens = siteTokens
         self.withheld = withheld
@@ -100,7 +105,7 @@ package final class Policy: Sendable {
     /// The same policy for other `sites`, whose certificates `authority` issues.
     package func intercepting(_ sites: SiteList, with authority: InterceptionAuthority) -> Policy {
         Policy(
-            sites: sites, enrolled: enrolled, principals: principals, expiryTimes: expiryTimes,
+            sites: sites, enrolled: enrolled, principals: principals, awsKeys: awsKeys, expiryTimes: expiryTimes,
             siteTokens: siteTokens, withheld: withheld, withheldIdentities: withheldIdentities,
             withheldSessions: withheldSessions, unwritten: unwritten,
             brokerAccounts: brokerAccounts, originTLS: originTLS, interceptionAuthority: authority,
@@ -114,11 +119,11 @@ package final class Policy: Sendable {
         return self.credential(named: credential.name)?.reference == credential || siteToken(credential) != nil
     }
 
-    /// The password, token or principal of that name; also nil if the vault is closed.
+    /// The password, token, principal or keys of that name; also nil if the vault is closed.
     package func credential(named name: String) -> EnrolledCredential? {
         guard case .open(let credentials, let tokens, _) = enrolled else { return nil }
         return credentials[name].map { .password($0) } ?? tokens[name].map { .token($0) }
-            ?? principals[name].map { .principal($0) }
+            ?? principals[name].map { .principal($0) } ?? awsKeys[name].map { .aws($0) }
     }
 
     /// The same for requests to `origin`, which may have an access token of its own.
@@ -250,10 +255,15 @@ package final class Policy: Sendable {
             ? "no credential \"\(name)\" is enrolled" : "credential \"\(name)\" is only for Kerberos"
     }
 
-    /// The third check for a token that `rule` adds to each request, or for the keys with which it is signed, which are
-    /// a user name and a password. A token that is bound to a key proves nothing without it (RFC 9449).
+    /// The third check for a token that `rule` adds to each request, or for the keys with which it is signed: those in
+    /// one record, or a user name and a password. A token that is bound to a key proves nothing without it (RFC 9449).
     package func injectionDecision(for rule: SiteRule, at origin: Origin) -> CredentialDecision {
-        if case .aws? = rule.injection?.place { return credentialDecision(for: rule, at: origin, scheme: .basic) }
+        if case .aws? = rule.injection?.place {
+            guard case .open = enrolled, let keys = awsKeys[rule.credential] else {
+                return credentialDecision(for: rule, at: origin, scheme: .basic)
+            }
+            return CredentialDecision.useCredential(.aws(keys)).unlessDry(rule)
+        }
         let decision = credentialDecision(for: rule, at: origin, scheme: .bearer)
         guard case .useCredential(.token(let token)) = decision, token.bound != nil else { return decision }
         return .performDefaultHandling(

@@ -133,6 +133,8 @@ package enum EnrolledCredential: Equatable, Sendable {
     case ticket
     /// A principal whose tickets this process obtains.
     case principal(PrincipalCredential)
+    /// Keys that sign requests to AWS.
+    case aws(AWSCredential)
 
     /// Identifies the credential that is sent to a server. Nil for an identity, which is used only in TLS.
     package var reference: CredentialReference? {
@@ -143,6 +145,7 @@ package enum EnrolledCredential: Equatable, Sendable {
         case .device(let credential): credential.reference
         case .ticket: .ticket
         case .principal(let credential): credential.reference
+        case .aws(let credential): credential.reference
         }
     }
 
@@ -174,6 +177,8 @@ extension EnrolledCredential {
         case principal
         /// A Kerberos principal with its keys.
         case keytab
+        /// Keys of AWS in one record.
+        case aws
     }
 
     /// Nil for an identity, which is used only in TLS, and for a ticket, which is not enrolled.
@@ -182,6 +187,7 @@ extension EnrolledCredential {
         case .password: .password
         case .token: .token
         case .principal(let credential): if case .password = credential.proof { .principal } else { .keytab }
+        case .aws: .aws
         case .identity, .device, .ticket: nil
         }
     }
@@ -194,6 +200,7 @@ extension EnrolledCredential {
         case .identity, .device: "an identity"
         case .ticket: "a Kerberos ticket"
         case .principal: "only for Kerberos"
+        case .aws: "only for inject=aws"
         }
     }
 }

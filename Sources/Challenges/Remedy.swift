@@ -31,6 +31,7 @@ package enum Remedy: Hashable, Sendable {
         case principal(String)
         /// A principal whose keys are in a file.
         case keys(principal: String)
+        case awsKeys
     }
 
     /// Add a line with this content to the list, such as `http://printer.example plaintext=yes`.
@@ -145,7 +146,7 @@ extension Remedy {
         switch contents {
         case .password, .principal: " with the right password"
         case .token: " with a valid token"
-        case .keys: " with the right keys"
+        case .keys, .awsKeys: " with the right keys"
         }
     }
 
@@ -165,6 +166,7 @@ extension Remedy {
         case .token: "--token-stdin"
         case .principal(let principal): "--principal \(word(principal))"
         case .keys(let principal): "--principal \(word(principal)) --keytab FILE"
+        case .awsKeys: "--aws-stdin"
         }
     }
 

@@ -24,6 +24,12 @@ package struct ProgramSecret: Sendable {
             words, consequence: "and \(what) is the first line that it writes", reportsErrors: reportsErrors)
     }
 
+    /// The path of the program.
+    package var program: String { run.words.first ?? "" }
+
+    /// All that the program writes. Throws as ``read()`` does.
+    package func whole() throws(CountersignError) -> Secret { try run.output() }
+
     /// Throws `environment` for a program that fails, writes nothing, or takes longer than ten seconds. The error names
     /// it.
     package func read() throws(CountersignError) -> Secret {

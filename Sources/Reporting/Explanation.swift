@@ -195,6 +195,8 @@ extension Explanation {
     ) -> ThreeChecks.Check? {
         guard case .answer(let rule) = verdict, let injection = rule.injection else { return nil }
         switch policy.injectionDecision(for: rule, at: origin) {
+        case .useCredential(.aws(let credential)) where credential.keys.haveExpired(at: now):
+            return .no(Refusal(.noCredential, "the keys \"\(credential.name)\" have expired"))
         case .useCredential(let credential):
             let permission = check(credential, .bearer, at: origin, breaker, now)
             return permission.passed ? .yes("\(permission.reason), in \(injection.description)") : permission

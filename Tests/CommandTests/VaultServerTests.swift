@@ -345,6 +345,10 @@ import Testing
                 (SetCredential(name: "socket", user: "jdoe"), Secret(utf8: "canary-socket")),
                 (SetToken(name: "token"), Secret(utf8: "canary-token")),
                 (
+                    SetAWSKeys(name: "aws"),
+                    Secret(utf8: #"{"Version":1,"AccessKeyId":"AKIA","SecretAccessKey":"canary-token"}"#)
+                ),
+                (
                     SetPrincipal(name: "principal", principal: "jdoe@CORP.EXAMPLE", hasKeys: false),
                     Secret(utf8: "canary-socket")
                 ),

@@ -34,7 +34,7 @@ import Testing
     }
 
     private func secrets() -> ProgramSecrets {
-        let secrets = ProgramSecrets(logger: Self.logger)
+        let secrets = ProgramSecrets(logger: Self.logger, now: { 1_800_000_000 })
         secrets.update(vault.contents.programs)
         secrets.wait()
         return secrets
@@ -87,6 +87,34 @@ import Testing
         try vault.update { $0.removeCredential(named: "work") }
         keeper.refresh()
         #expect(keeper.policy.current.credential(named: "work") == nil)
+    }
+
+    /// The seconds of the tests' clock are those of 2027-01-15T08:00:00Z.
+    @Test func thePolicyHasTheKeysThatTheProgramWrote() throws {
+        let keys = #"{"Version":1,"AccessKeyId":"ASIA","SecretAccessKey":"canary","SessionToken":"canary-session""#
+        try folder.write("secret", keys + #","Expiration":"2027-01-15T09:00:00Z"}"#)
+        try vault.update { try $0.setProgram(name: "work", .awsKeys, words: [program], keepSeconds: nil) }
+        let credential = try #require(try keeper().policy.current.awsKeys["work"])
+        #expect(credential.keys.sessionToken == Secret(utf8: "canary-session"))
+        #expect(credential.keys.expires == 1_800_003_600)
+        try folder.write("secret", keys + #","Expiration":"2027-01-15T08:00:00Z"}"#)
+        let fault = secrets().written.faults["work"] ?? ""
+        #expect(
+            fault.contains("the keys have expired at 2027-01-15T08:00:00Z") && !fault.contains("canary"), "\(fault)")
+        try folder.write("secret", "canary\n")
+        let other = secrets().written.faults["work"] ?? ""
+        #expect(other.contains("not the JSON of AWS' credential_process") && !other.contains("canary"), "\(other)")
+    }
+
+    /// New keys are got five minutes before the end of the old ones, and at most once a minute.
+    @Test(
+        arguments: [
+            (nil, nil, nil), (900, nil, 900), (nil, 1_000, 700), (900, 1_000, 700), (60, 1_000, 60), (nil, 301, 60),
+            (nil, 0, 60),
+        ] as [(Int64?, Int64?, Int64?)])
+    func keysAreReplacedBeforeTheyExpire(keep: Int64?, left: Int64?, kept: Int64?) {
+        let now: Int64 = 1_800_000_000
+        #expect(ProgramSecrets.keptSeconds(keep, until: left.map { now + $0 }, now: now) == kept)
     }
 
     @Test func theReasonOfAFailureIsInThePolicy() throws {

@@ -40,6 +40,33 @@ import Testing
         #expect(!(log + TextFile.lines(proxy.process.outputPath)).contains { $0.contains(server.keys.secret) })
     }
 
+    /// As `aws configure export-credentials` writes them.
+    @Test func keysInOneRecordSignUntilTheyExpire() throws {
+        func keys(_ server: AWSServer, until expiration: String) -> String {
+            """
+            {
+              "Version": 1,
+              "AccessKeyId": "\(server.keys.id)",
+              "SecretAccessKey": "\(server.keys.secret)",
+              "Expiration": "\(expiration)"
+            }
+
+            """
+        }
+        let server = try AWSServer()
+        let user = try Countersign()
+        try user.succeed(
+            "credential", "set", "aws", "--aws-stdin", input: keys(server, until: "2100-01-01T00:00:00+00:00"))
+        try user.allow("https://localhost:\(server.port) credential=aws inject=aws placeholder=\(Self.placeholder)")
+        let proxy = try user.serve()
+        let calls = try Self.calls(as: Self.placeholder, of: server, user, proxy)
+        #expect(calls.count == 10 && calls.last == "who program", "\(calls)")
+        let past = try user.run(
+            "credential", "set", "aws", "--aws-stdin", input: keys(server, until: "2020-01-01T00:00:00Z"))
+        #expect(past.status == 1 && past.error.contains("the keys have expired at 2020"), "\(past.said)")
+        #expect(!past.error.contains(server.keys.secret))
+    }
+
     /// Without a credential, the signature with the placeholder goes out, and the reason is said.
     @Test func aRequestThatCannotBeSignedSaysWhy() throws {
         let server = try AWSServer()

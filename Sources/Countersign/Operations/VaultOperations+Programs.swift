@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CountersignHome
-import CountersignVault
+package import CountersignVault
 
 extension VaultOperations {
-    /// Stores the program that writes the password of `user`, or a bearer token without one; the vault does not contain
-    /// the secret. Not a ``VaultOperation``: a server that is confined would run a program for a process that is not.
-    package func setProgram(name: String, user: String?, words: [String], keepSeconds: Int64?) throws {
+    /// Stores the program that writes a password, a bearer token or keys of AWS; the vault does not contain the secret.
+    /// Not a ``VaultOperation``: a server that is confined would run a program for a process that is not.
+    package func setProgram(
+        name: String, _ written: ProgramCredential.Written, words: [String], keepSeconds: Int64?
+    ) throws {
         try Self.check(name)
         try opened().update {
-            try $0.setProgram(name: name, user: user, words: words, keepSeconds: keepSeconds)
+            try $0.setProgram(name: name, written, words: words, keepSeconds: keepSeconds)
         }
         try BreakerFile(home: home, now: now).nameChanged(name, to: nil)
     }

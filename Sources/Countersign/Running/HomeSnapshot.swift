@@ -54,6 +54,7 @@ package struct HomeSnapshot: Sendable {
         let credentials: [String: PasswordCredential]?
         let tokens: [String: TokenCredential]?
         let principals: [String: PrincipalCredential]?
+        let awsKeys: [String: AWSCredential]?
         let written: WrittenSecrets
         let expiryTimes: [String: Int64]
         let siteTokens: [Origin: [String: SiteToken]]
@@ -70,7 +71,8 @@ package struct HomeSnapshot: Sendable {
         PolicyInputs(
             rules: sites.rules, isPaused: isPaused, anchors: anchors, root: root,
             credentials: vault?.contents.credentials, tokens: vault?.contents.tokens,
-            principals: vault?.contents.principals, written: written, expiryTimes: expiryTimes, siteTokens: siteTokens,
+            principals: vault?.contents.principals, awsKeys: vault?.contents.awsKeys, written: written,
+            expiryTimes: expiryTimes, siteTokens: siteTokens,
             withheld: withheld, withheldIdentities: withheldIdentities, brokerAccounts: brokerAccounts,
             identities: identities, issuing: interceptionAuthority?.issuing, lockReason: lockReason,
             trustExceptions: trustExceptions)
@@ -113,6 +115,7 @@ package struct HomeSnapshot: Sendable {
         return Policy(
             sites: answeredSites, enrolled: enrolled,
             principals: lockReason == nil ? taggedPrincipals : [:],
+            awsKeys: lockReason == nil ? awsKeys : [:],
             expiryTimes: lockReason == nil ? expiryTimes : [:],
             siteTokens: lockReason == nil ? siteTokens : [:],
             withheld: lockReason == nil ? withheld : [:],
@@ -200,6 +203,10 @@ package struct HomeSnapshot: Sendable {
             guard !record.subject.isEmpty else { return .none(reason: "\(name) does not say whose it is") }
             return .signIn(name: record.name, subject: record.subject, identifier: record.identifier)
         }
+    }
+
+    private var awsKeys: [String: AWSCredential] {
+        (vault?.contents.awsKeys ?? [:]).merging(written.awsKeys) { own, _ in own }
     }
 
     private var taggedPrincipals: [String: PrincipalCredential] {

@@ -93,7 +93,7 @@ package final class PolicyKeeper: Sendable {
         again: PassphraseRetry? = nil, passphrase: () throws -> Secret
     ) throws {
         reader = HomeReader(home: home, environment: environment, logger: logger, now: now)
-        let programs = ProgramSecrets(logger: logger)
+        let programs = ProgramSecrets(logger: logger, now: now)
         self.programs = programs
         interceptionNeed = Mutex(need)
         self.events = events

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Countersign
 import CountersignChallenges
+import CountersignCryptography
 import CountersignHome
 import CountersignNegotiate
 import CountersignReporting
@@ -20,7 +21,7 @@ struct CredentialCommand: ParsableCommand {
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "set",
-            abstract: "Store a user name and its password, a bearer token, or a Kerberos principal.",
+            abstract: "Store a user name and its password, a bearer token, keys of AWS, or a Kerberos principal.",
             discussion: """
                 A site's line chooses a credential with credential=NAME; the default is `enrollment`. A name stands \
                 for a password, a token or a principal. A token answers Bearer challenges, and a password all others. \
@@ -31,13 +32,17 @@ struct CredentialCommand: ParsableCommand {
                 site, and answers only Negotiate. Without such a credential, Negotiate is answered with the ticket \
                 that you obtained with kinit.
 
-                With --password-stdin or --token-stdin, standard input contains the vault's passphrase, if it has one, \
-                then the password or token; one per line. The passphrase may be left out while the running \
-                `countersign serve` has the vault open.
+                With --aws-stdin, the keys sign requests to AWS (inject=aws). They are JSON with Version 1, \
+                AccessKeyId, SecretAccessKey, and for keys that expire SessionToken and Expiration. Keys without a \
+                session token may also be stored as --user AKIA... and a password.
+
+                With --password-stdin, --token-stdin or --aws-stdin, standard input contains the vault's passphrase, \
+                if it has one, then the password, token or keys, on lines of their own. The passphrase may be left out \
+                while the running `countersign serve` has the vault open.
 
                 With --from, the vault contains the words of a program in place of the secret, which is the first line \
-                that the program writes. It is run when the vault is opened, after the time of --keep, and once more \
-                when a site has rejected the secret.
+                that the program writes, or with --aws all of it. It is run when the vault is opened, after the time \
+                of --keep, five minutes before the keys expire, and once more when a site has rejected the secret.
 
                 EXAMPLES:
                   countersign credential set --user 'ACME\\jdoe'
@@ -45,6 +50,8 @@ struct CredentialCommand: ParsableCommand {
                   pass show api | countersign credential set api --token-stdin
                   countersign credential set --user jdoe --from 'exec:/usr/bin/pass show work' --keep 8h
                   countersign credential set api --token --from 'exec:/usr/bin/gh auth token'
+                  aws configure export-credentials | countersign credential set aws --aws-stdin
+                  countersign credential set aws --aws --from 'exec:/usr/bin/aws configure export-credentials'
                   countersign credential set work --principal jdoe@CORP.EXAMPLE
                   countersign credential set batch --principal batch@CORP.EXAMPLE --keytab batch.keytab
                 """)
@@ -63,6 +70,13 @@ struct CredentialCommand: ParsableCommand {
 
         @Flag(help: "With --from: the program writes a bearer token.")
         var token = false
+
+        @Flag(
+            help: "Store keys of AWS, and read from standard input what `aws configure export-credentials` writes.")
+        var awsStdin = false
+
+        @Flag(help: "With --from: the program writes keys of AWS, as a credential_process does.")
+        var aws = false
 
         @Option(
             help: ArgumentHelp(
@@ -87,12 +101,15 @@ struct CredentialCommand: ParsableCommand {
                 throw ValidationError(
                     "\(name.debugDescription) is not a name; use 1 to 64 characters from A-Z a-z 0-9 . _ -")
             }
-            guard principal == nil || user == nil && !tokenStdin && from == nil else {
-                throw ValidationError("a principal has neither --user, --token-stdin nor --from")
+            guard principal == nil || user == nil && !tokenStdin && !awsStdin && from == nil else {
+                throw ValidationError("a principal has neither --user, --token-stdin, --aws-stdin nor --from")
+            }
+            guard !awsStdin || user == nil && !tokenStdin else {
+                throw ValidationError("with --aws-stdin, give neither --user nor --token-stdin")
             }
             try validateProgram()
             guard keytab == nil || principal != nil else { throw ValidationError("--keytab needs --principal") }
-            guard from != nil || principal != nil || (user == nil) == tokenStdin else {
+            guard from != nil || principal != nil || awsStdin || (user == nil) == tokenStdin else {
                 throw ValidationError(
                     tokenStdin ? "a token has no --user" : "missing --user USER, or --token-stdin for a token")
             }
@@ -110,7 +127,10 @@ struct CredentialCommand: ParsableCommand {
 
         private func validateProgram() throws {
             guard let from else {
-                guard keep == nil, !token else { throw ValidationError("--keep and --token need --from") }
+                guard keep == nil, !token, !aws else {
+                    throw ValidationError(
+                        aws ? "--aws needs --from; --aws-stdin reads keys" : "--keep and --token need --from")
+                }
                 return
             }
             guard ProgramSecret.isSource(from) else {
@@ -118,8 +138,8 @@ struct CredentialCommand: ParsableCommand {
                     "--from must be exec: and the absolute path of a program, such as exec:/usr/bin/pass show work; a "
                         + "secret itself must not be an argument")
             }
-            guard !tokenStdin, (user != nil) != token else {
-                throw ValidationError("with --from, give either --user USER or --token")
+            guard !tokenStdin, !awsStdin, [user != nil, token, aws].count(where: { $0 }) == 1 else {
+                throw ValidationError("with --from, give one of --user USER, --token and --aws")
             }
             if let fault = ProgramCredential.fault(words: ProgramSecret.words(from), keepSeconds: keep?.seconds) {
                 throw ValidationError("--from or --keep: \(fault)")
@@ -132,20 +152,41 @@ struct CredentialCommand: ParsableCommand {
             // Which programs the server runs is decided by a process that can open the vault.
             let session = try VaultAccess(home: home, secrets: secrets.input).ownSession(creates: true)
             let words = ProgramSecret.words(source)
+            if aws {
+                let keys = try ProgramSecret(words, what: "the keys").readAWSKeys(now: Int64(time(nil)))
+                try session.operations().setProgram(
+                    name: name, .awsKeys, words: words, keepSeconds: keep?.seconds)
+                session.refreshServer()
+                return Console.result(
+                    "credential \"\(name)\" stored: keys of AWS, now \(keys.accessKeyID), from \(words.first ?? "")\n")
+            }
             let secret = try ProgramSecret(words, what: token ? "the token" : "the password").read()
             guard !token || TokenCredential.isStorable(secret) else {
                 throw CountersignError(
                     .environment, "\(words.first ?? "") wrote something that is not a bearer token (RFC 6750 §2.1)",
                     hint: "a token consists of A-Z a-z 0-9 - . _ ~ + / and may end with =; leave out the word Bearer")
             }
-            try session.operations().setProgram(name: name, user: user, words: words, keepSeconds: keep?.seconds)
+            try session.operations().setProgram(
+                name: name, user.map { .password(user: $0) } ?? .token, words: words, keepSeconds: keep?.seconds)
             session.refreshServer()
             let whose = user.map { "for \($0)" } ?? "a token"
             Console.result("credential \"\(name)\" stored: \(whose), from \(words.first ?? "")\n")
         }
 
+        /// Stores the keys on standard input.
+        private func storeAWSKeys() throws {
+            let home = try homeOption.locatedOrNew()
+            try SecretInput.joinDocument()
+            let input = SecretInput(isStandardInput: true, flag: "--aws-stdin")
+            let session = try VaultAccess(home: home, secrets: input).session(creates: true, readsSecret: true)
+            let stored = try session.perform(SetAWSKeys(name: name), secret: try input.read("the keys"))
+            let end = stored.expires.map { ", until \(WallClock.rfc3339($0))" } ?? ""
+            Console.result("credential \"\(name)\" stored: keys of AWS, \(stored.accessKeyID)\(end)\n")
+        }
+
         func run() throws {
             if let from { return try store(program: from) }
+            if awsStdin { return try storeAWSKeys() }
             let home = try homeOption.locatedOrNew()
             let input = tokenStdin ? SecretInput(isStandardInput: true, flag: "--token-stdin") : secrets.input
             let session = try VaultAccess(home: home, secrets: input).session(

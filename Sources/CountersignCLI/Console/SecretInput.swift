@@ -59,6 +59,29 @@ struct SecretInput {
         return lines.count == 2
     }
 
+    /// Reads the rest of standard input, and makes one secret of a JSON object that has several lines: the next one, or
+    /// the second after the vault's passphrase.
+    static func joinDocument() throws {
+        var lines: [Secret] = []
+        while let line = try line() { lines.append(line) }
+        let start = lines.firstIndex { $0.withBytes { $0.first { !" \t".utf8.contains($0) } == UInt8(ascii: "{") } }
+        guard let start else { return ahead.withLock { $0 = lines } }
+        let count = lines[start...].reduce(0) { $0 + $1.count + 1 }
+        guard count <= limitBytes else {
+            throw CountersignError(.environment, "standard input has more than \(limitBytes) bytes")
+        }
+        let document = Secret(count: count) { output in
+            var end = 0
+            for line in lines[start...] {
+                line.withBytes { UnsafeMutableRawBufferPointer(rebasing: output[end...]).copyMemory(from: $0) }
+                end += line.count
+                output[end] = UInt8(ascii: "\n")
+                end += 1
+            }
+        }
+        ahead.withLock { $0 = lines[..<start] + [document] }
+    }
+
     private static func takeAhead() -> Secret? {
         ahead.withLock { $0.isEmpty ? nil : $0.removeFirst() }
     }

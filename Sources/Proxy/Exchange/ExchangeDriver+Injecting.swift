@@ -129,7 +129,13 @@ extension ExchangeDriver {
                 throw WithheldInjection(refusal)
             }
             return .token(token)
-        case .useCredential(.password(let keys)) where use.rule.place == .aws: return .keys(keys)
+        case .useCredential(.aws(let credential)):
+            if let expires = credential.keys.expires, credential.keys.haveExpired(at: services.shared.wallClock()) {
+                throw WithheldInjection(
+                    .noCredential, "the keys \"\(credential.name)\" have expired at \(WallClock.rfc3339(expires))")
+            }
+            return .keys(EnrolledKeys(credential))
+        case .useCredential(.password(let keys)) where use.rule.place == .aws: return .keys(EnrolledKeys(keys))
         case .useCredential: throw WithheldInjection(.noCredential, "only a token can be injected")
         }
     }

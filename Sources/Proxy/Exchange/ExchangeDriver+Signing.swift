@@ -68,7 +68,7 @@ extension ExchangeDriver {
     }
 
     /// The changes of a request that is signed with `keys`.
-    func signedAgain(_ rule: SecretInjection, _ keys: PasswordCredential) throws(WithheldInjection) -> Injected {
+    func signedAgain(_ rule: SecretInjection, _ keys: EnrolledKeys) throws(WithheldInjection) -> Injected {
         let signature: NewSignature?
         do throws(AWSSignatureError) {
             signature = try newSignature(rule, keys)
@@ -95,11 +95,12 @@ extension ExchangeDriver {
 
     /// Nil if the client has not signed the request with the placeholder.
     private func newSignature(
-        _ rule: SecretInjection, _ keys: PasswordCredential
+        _ rule: SecretInjection, _ keys: EnrolledKeys
     ) throws(AWSSignatureError) -> NewSignature? {
         guard let (request, client) = try replaceableSignature(rule) else { return nil }
         if let fault = client.timeFault(at: services.shared.wallClock()) { throw fault }
-        let keys = try SigningKeys(accessKeyID: keys.user, secret: keys.password)
+        let keys = try SigningKeys(
+            accessKeyID: keys.accessKeyID, secret: keys.secret, sessionToken: keys.sessionToken)
         return try keys.sign(
             request, as: client, contentHash: client.payload == .content ? contentHash : nil,
             leavingOut: Set(route.omittedFields.map { $0.lowercased() }))

@@ -28,14 +28,32 @@ struct WithheldInjection: Error {
 /// What is put into a request.
 enum InjectedSecret {
     case token(TokenCredential)
-    /// Keys that sign the request.
-    case keys(PasswordCredential)
+    case keys(EnrolledKeys)
 
     var reference: CredentialReference {
         switch self {
         case .token(let token): token.reference
         case .keys(let keys): keys.reference
         }
+    }
+}
+
+/// Keys that sign the request: enrolled in one record, or as a user name and password.
+struct EnrolledKeys {
+    let accessKeyID: String
+    let secret: Secret
+    let sessionToken: Secret?
+    let reference: CredentialReference
+
+    init(_ credential: PasswordCredential) {
+        (accessKeyID, secret, sessionToken) = (credential.user, credential.password, nil)
+        reference = credential.reference
+    }
+
+    init(_ credential: AWSCredential) {
+        (accessKeyID, secret) = (credential.keys.accessKeyID, credential.keys.secret)
+        sessionToken = credential.keys.sessionToken
+        reference = credential.reference
     }
 }
 

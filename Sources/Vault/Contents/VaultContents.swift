@@ -41,6 +41,8 @@ package struct VaultContents: Equatable, Sendable {
     /// By name. No password or token has the name of a principal.
     package internal(set) var principals: [String: PrincipalCredential] = [:]
     /// By name. No other credential has the name of one of these.
+    package internal(set) var awsKeys: [String: AWSCredential] = [:]
+    /// By name. No other credential has the name of one of these.
     package internal(set) var programs: [String: ProgramCredential] = [:]
     /// By name. ``tokens`` has an access token of the same name for each.
     package internal(set) var signIns: [String: SignInRecord] = [:]
@@ -99,6 +101,7 @@ package struct VaultContents: Equatable, Sendable {
         share(&shared.credentials, known.credentials)
         share(&shared.tokens, known.tokens)
         share(&shared.principals, known.principals)
+        share(&shared.awsKeys, known.awsKeys)
         share(&shared.signIns, known.signIns)
         share(&shared.sessions, known.sessions)
         share(&shared.identityKeys, known.identityKeys)
@@ -111,8 +114,8 @@ package struct VaultContents: Equatable, Sendable {
 
     /// The number of records in the encoded contents.
     package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + programs.count + signIns.count + sessions.count
-            + identityKeys.count
+        credentials.count + tokens.count + principals.count + awsKeys.count + programs.count + signIns.count
+            + sessions.count + identityKeys.count
             + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
             + tokenKeys.count
             + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
@@ -134,7 +137,8 @@ package struct VaultContents: Equatable, Sendable {
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
-        try checkProgram(name, isToken: false)
+        guard awsKeys[name] == nil else { throw Self.nameInUse(name, by: Self.keysOfAWS) }
+        try checkProgram(name, writes: .password(user: user))
         advance()
         programs[name] = nil
         let credential = PasswordCredential(name: name, user: user, password: password, generation: generation)
@@ -155,6 +159,7 @@ package struct VaultContents: Equatable, Sendable {
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
         guard tokens[name] == nil else { throw Self.nameInUse(name, by: "a token") }
         guard programs[name] == nil else { throw Self.nameInUse(name, by: "what a program writes") }
+        guard awsKeys[name] == nil else { throw Self.nameInUse(name, by: Self.keysOfAWS) }
         advance()
         let credential = PrincipalCredential(
             name: name, principal: principal, proof: proof, source: .vault(generation: generation))
@@ -177,13 +182,16 @@ package struct VaultContents: Equatable, Sendable {
         guard credentials[name] == nil else { throw Self.nameInUse(name, by: "a user name and password") }
         guard principals[name] == nil else { throw Self.nameInUse(name, by: "a Kerberos principal") }
         guard signIns[name] == nil else { throw Self.signInHasName(name) }
-        try checkProgram(name, isToken: true)
+        guard awsKeys[name] == nil else { throw Self.nameInUse(name, by: Self.keysOfAWS) }
+        try checkProgram(name, writes: .token)
         advance()
         programs[name] = nil
         let credential = TokenCredential(name: name, token: token, generation: generation)
         tokens[name] = credential
         return credential
     }
+
+    static let keysOfAWS = "keys of AWS"
 
     static func signInHasName(_ name: String) -> VaultError {
         VaultError(
@@ -197,18 +205,19 @@ package struct VaultContents: Equatable, Sendable {
             hint: "choose another name, or remove it with `countersign credential remove \(name)`")
     }
 
-    /// The names of all passwords, tokens and principals, sorted, with those whose secrets programs write.
+    /// The names of all passwords, tokens, principals and keys of AWS, sorted, with those whose secrets programs write.
     package var credentialNames: [String] {
-        (Array(credentials.keys) + tokens.keys + principals.keys + programs.keys).sorted()
+        (Array(credentials.keys) + tokens.keys + principals.keys + awsKeys.keys + programs.keys).sorted()
     }
 
-    /// Removes a password, token or principal and returns whether there was one of that name. The access token of a
-    /// sign-in does not count: it is removed with the sign-in.
+    /// Removes a password, token, principal or keys of AWS, and returns whether there was one of that name. The access
+    /// token of a sign-in does not count: it is removed with the sign-in.
     @discardableResult
     package mutating func removeCredential(named name: String) -> Bool {
         guard signIns[name] == nil,
             credentials.removeValue(forKey: name) != nil || tokens.removeValue(forKey: name) != nil
-                || principals.removeValue(forKey: name) != nil || programs.removeValue(forKey: name) != nil
+                || principals.removeValue(forKey: name) != nil || awsKeys.removeValue(forKey: name) != nil
+                || programs.removeValue(forKey: name) != nil
         else {
             return false
         }
@@ -279,10 +288,11 @@ package struct VaultContents: Equatable, Sendable {
         return count
     }
 
-    /// Removes a password or token in whose place a program writes one.
+    /// Removes a password, token or keys in whose place a program writes them.
     mutating func withoutCredential(named name: String) {
         credentials[name] = nil
         tokens[name] = nil
+        awsKeys[name] = nil
     }
 
     /// Removes a private key that another key of the same identity replaces.

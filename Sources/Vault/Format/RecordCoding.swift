@@ -27,6 +27,8 @@ enum RecordKind: UInt8 {
     case wipe = 22
     case tokenPermission = 24
     case program = 25
+    case awsKeys = 26
+    case programOfAWSKeys = 27
 }
 
 /// Writes integers and fields one after the other. Without an output it only counts the bytes.

@@ -64,6 +64,10 @@ import CountersignCryptography
 ///     kind 25, a password or bearer token that a program writes: name, user or nothing for a token, list of words, 8
 ///         bytes seconds for which it is kept or 0 without an end, 8 bytes generation; no password, token or principal
 ///         has the same name
+///     kind 26, keys of AWS: name, access key ID, secret access key, 1 byte whether there is a session token (0 or 1)
+///         and then the token, 1 byte whether they expire (0 or 1) and then 8 bytes expires, 8 bytes generation; no
+///         credential of another kind has the same name
+///     kind 27, keys of AWS that a program writes: as kind 25 without the user
 ///
 /// Records are sorted by kind, then by name (kind 4: host, port and leaf; kind 14: group and host; kind 20:
 /// identifier), and no two are the same in these: contents have exactly one encoding. An unknown kind is an error.
@@ -179,8 +183,13 @@ enum VaultRecords {
         for (_, record) in contents.tokenPermissions.sorted(by: { $0.key < $1.key }) {
             writer.record(.tokenPermission) { $0.append(record) }
         }
-        for (_, program) in contents.programs.sorted(by: { $0.key < $1.key }) {
-            writer.record(.program) { $0.append(program) }
+        let programs = contents.programs.sorted { $0.key < $1.key }.map(\.value)
+        for program in programs where program.written != .awsKeys { writer.record(.program) { $0.append(program) } }
+        for (_, keys) in contents.awsKeys.sorted(by: { $0.key < $1.key }) {
+            writer.record(.awsKeys) { $0.append(keys) }
+        }
+        for program in programs where program.written == .awsKeys {
+            writer.record(.programOfAWSKeys) { $0.append(program) }
         }
     }
 
@@ -222,6 +231,7 @@ enum VaultRecords {
         contents.wipes = parts.wipes
         contents.tokenPermissions = parts.tokenPermissions
         contents.programs = parts.programs
+        contents.awsKeys = parts.awsKeys
         let names = (Array(parts.identityKeys.keys) + parts.tokenKeys.keys).sorted()
         contents.identityOrder = parts.identityOrder ?? names
         guard contents.identityOrder.sorted() == names else { throw RecordReader.malformed("the order of identities") }
@@ -353,12 +363,13 @@ enum VaultRecords {
             let name = try parts.name(of: kind, in: &body)
             guard parts.signIns[name] != nil else { throw RecordReader.malformed("a permission without a sign-in") }
             parts.tokenPermissions[name] = TokenPermission(name: name, permitted: try body.time())
-        case .program:
-            let name = try parts.name(of: kind, in: &body)
-            guard parts.credentials[name] == nil, parts.tokens[name] == nil, parts.principals[name] == nil else {
-                throw RecordReader.malformed("two credentials of one name")
-            }
-            parts.programs[name] = try body.program(named: name, writtenIn: vaultGeneration)
+        case .program, .programOfAWSKeys:
+            let name = try parts.newCredentialName(of: kind, in: &body)
+            parts.programs[name] = try body.program(
+                named: name, writesAWSKeys: kind == .programOfAWSKeys, writtenIn: vaultGeneration)
+        case .awsKeys:
+            let name = try parts.newCredentialName(of: kind, in: &body)
+            parts.awsKeys[name] = try body.awsKeys(named: name, writtenIn: vaultGeneration)
         }
         guard body.isAtEnd else { throw RecordReader.malformed("a record of kind \(code) is too long") }
     }
@@ -384,12 +395,24 @@ private struct DecodedRecords {
     var wipes: [String: WipeRecord] = [:]
     var tokenPermissions: [String: TokenPermission] = [:]
     var programs: [String: ProgramCredential] = [:]
+    var awsKeys: [String: AWSCredential] = [:]
     var last: (kind: RecordKind, name: String) = (.password, "")
 
     mutating func name(of kind: RecordKind, in body: inout RecordReader) throws(VaultError) -> String {
         let name = try body.text()
         guard VaultLimits.isName(name) else { throw RecordReader.malformed("a record's name") }
         try advance(to: (kind, name))
+        return name
+    }
+
+    /// A name that no credential has yet.
+    mutating func newCredentialName(
+        of kind: RecordKind, in body: inout RecordReader
+    ) throws(VaultError) -> String {
+        let name = try name(of: kind, in: &body)
+        guard credentials[name] == nil, tokens[name] == nil, principals[name] == nil, programs[name] == nil,
+            awsKeys[name] == nil
+        else { throw RecordReader.malformed("two credentials of one name") }
         return name
     }
 

@@ -98,6 +98,7 @@ struct HomeState: Equatable {
         }
         compare(.credential, old.credentials, now.credentials)
         compare(.credential, old.principals, now.principals)
+        compare(.credential, old.awsKeys, now.awsKeys)
         // The access tokens of sign-ins are listed as such.
         compare(
             .credential, old.tokens.filter { old.signIns[$0.key] == nil },

@@ -22,13 +22,15 @@ public struct StoredCredential: Equatable, Sendable {
         public static let principal = Kind(description: "principal")
         /// A Kerberos principal with its keys.
         public static let keytab = Kind(description: "keytab")
+        /// Keys of AWS, with which requests are signed.
+        public static let aws = Kind(description: "aws")
     }
 
     /// The name that a site's line gives with `credential=`; `enrollment` unless it says otherwise.
     public let name: String
-    /// Whether it is a password, a token, a principal or a keytab.
+    /// Whether it is a password, a token, a principal, a keytab or keys of AWS.
     public let kind: Kind
-    /// The user name or the principal; nil for a token.
+    /// The user name, the principal or the access key ID; nil for a token.
     public let user: String?
     /// The site to which it is not sent, because that rejected it or did not respond; nil if it is sent everywhere.
     public let block: CredentialBlock?

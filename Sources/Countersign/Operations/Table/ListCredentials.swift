@@ -35,13 +35,21 @@ package struct ListCredentials: VaultOperation {
                 EnrolledCredential.principal(credential).kind ?? .principal, credential.name, credential.principal,
                 CredentialTag(user: credential.principal, password: credential.proof.secret, key: key))
         }
-        let programs = contents.programs.values.map { credential in
-            // The secret, and with it what the breaker knows, is only in the memory of those who run the program.
-            ListedCredential(
-                name: credential.name, kind: credential.user == nil ? .token : .password, user: credential.user,
-                blocked: nil, program: credential.words)
+        let keys = contents.awsKeys.values.map { credential in
+            ListedCredential(name: credential.name, kind: .aws, user: credential.keys.accessKeyID, blocked: nil)
         }
-        return (passwords + tokens + principals + programs).sorted { $0.name < $1.name }
+        let programs = contents.programs.values.map { credential in
+            let kind: EnrolledCredential.Kind =
+                switch credential.written {
+                case .password: .password
+                case .token: .token
+                case .awsKeys: .aws
+                }
+            // The secret, and with it what the breaker knows, is only in the memory of those who run the program.
+            return ListedCredential(
+                name: credential.name, kind: kind, user: credential.user, blocked: nil, program: credential.words)
+        }
+        return (passwords + tokens + principals + keys + programs).sorted { $0.name < $1.name }
     }
 }
 
@@ -49,7 +57,7 @@ package struct ListCredentials: VaultOperation {
 package struct ListedCredential: Equatable, Sendable, Codable {
     package let name: String
     package let kind: EnrolledCredential.Kind
-    /// The user name or the principal; nil for a token.
+    /// The user name, the principal or the access key ID; nil for a token.
     package let user: String?
     package let blocked: BlockedCredential?
     /// The program that writes it, and its arguments; nil for one in the vault.

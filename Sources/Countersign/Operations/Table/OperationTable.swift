@@ -5,7 +5,7 @@ package enum OperationTable {
     package static let types: [any VaultOperation.Type] = [
         // Credentials
         ListNames.self, ListCredentials.self, SetCredential.self, SetToken.self, SetPrincipal.self,
-        RemoveCredential.self,
+        SetAWSKeys.self, RemoveCredential.self,
         // Trust
         ListTrustExceptions.self, AddTrustException.self, RemoveTrustExceptions.self,
         EnsureAuthority.self, RotateAuthority.self,

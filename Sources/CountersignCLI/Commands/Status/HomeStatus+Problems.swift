@@ -100,6 +100,7 @@ extension HomeStatus {
             case .token: .token
             case .principal: .principal(credential.user ?? "")
             case .keytab: .keys(principal: credential.user ?? "")
+            case .aws: .awsKeys
             }
         return .setCredential(name: name, kind, replaces: true)
     }
