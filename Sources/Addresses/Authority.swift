@@ -11,7 +11,8 @@ package struct Authority {
 
     package init(parsing text: Substring) throws(HostNameError) {
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw HostNameError(.userInfo, "a user name is not allowed in \(PrintableText.quoteASCII(text))")
+            throw HostNameError(
+                .userInfo, "a user name is not allowed in \(PrintableText.quoteASCII(Self.withoutPassword(text)))")
         }
         let bytes = text.utf8
         let afterHost: Substring.Index
@@ -39,6 +40,12 @@ package struct Authority {
             throw HostNameError(.address, "an IPv6 address must be in brackets: \(PrintableText.quoteASCII(text))")
         }
         port = try Self.port(digits)
+    }
+
+    /// `user:password@host` without the password, which no message may contain.
+    static func withoutPassword(_ text: some StringProtocol) -> String {
+        guard let at = text.lastIndex(of: "@"), let colon = text[..<at].firstIndex(of: ":") else { return String(text) }
+        return "\(text[...colon])...\(text[at...])"
     }
 
     private static func port(_ digits: Substring) throws(HostNameError) -> UInt16 {

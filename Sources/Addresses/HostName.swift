@@ -49,7 +49,10 @@ package struct HostName: Hashable, Sendable, CustomStringConvertible {
                 .tooLong, "the host \(PrintableText.quoteASCII(input)) is longer than \(Self.maximumBytes) bytes")
         }
         if input.utf8.contains(UInt8(ascii: "@")) {
-            throw HostNameError(.userInfo, "a user name is not allowed in the host \(PrintableText.quoteASCII(input))")
+            throw HostNameError(
+                .userInfo,
+                "a user name is not allowed in the host "
+                    + PrintableText.quoteASCII(Authority.withoutPassword(input)))
         }
         if input.utf8.first == UInt8(ascii: "[") || input.utf8.contains(UInt8(ascii: ":")) {
             self = try Self.address6(input)
