@@ -34,9 +34,12 @@ package struct CountersignError: CodedError {
         self.hint = hint
     }
 
-    /// `attempt`, followed by the description of the error number of the failed system call.
+    /// `attempt`, followed by the description of the error number of the failed system call. Without a hint, the remedy
+    /// is the usual one for this number.
     package static func system(_ number: Int32, _ attempt: String, hint: String? = nil) -> CountersignError {
-        CountersignError(.environment, "\(attempt): \(String(cString: strerror(number)))", hint: hint)
+        CountersignError(
+            .environment, "\(attempt): \(String(cString: strerror(number)))",
+            hint: hint ?? SystemFault.remedy(for: number))
     }
 }
 

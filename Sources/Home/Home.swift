@@ -20,7 +20,11 @@ package struct Home: Sendable, Equatable {
     package static func locate(flag: String?, environment: [String: String]) throws(CountersignError) -> Home {
         func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         if let flag {
-            guard !flag.isEmpty else { throw CountersignError(.configuration, "--home is empty") }
+            guard !flag.isEmpty else {
+                throw CountersignError(
+                    .configuration, "--home is empty",
+                    hint: "name a folder with --home DIR, or leave the option out for ~/.config/countersign")
+            }
             return Home(path: flag)
         }
         if let path = variable("COUNTERSIGN_HOME") { return Home(path: path) }
@@ -38,7 +42,8 @@ package struct Home: Sendable, Equatable {
         guard stat(path, &found) == 0 else {
             if errno == ENOENT { return false }
             if errno == ENOTDIR { throw notAFolder }
-            throw .system(errno, "cannot read the home \(path)")
+            let refused = errno == EACCES ? "a folder above it may not be read by your user: `namei -l \(path)`" : nil
+            throw .system(errno, "cannot read the home \(path)", hint: refused)
         }
         guard found.st_mode & S_IFMT == S_IFDIR else { throw notAFolder }
         return true

@@ -32,11 +32,10 @@ package struct HomeFile: Sendable {
         var found = stat()
         guard fstat(file, &found) == 0 else { throw .system(errno, "cannot read \(name)") }
         guard found.st_mode & S_IFMT == S_IFREG else {
-            throw CountersignError(.configuration, "\(name) is not a regular file")
+            throw CountersignError(
+                .configuration, "\(name) is not a regular file", hint: "`ls -ld \(quotedPath)` shows what it is")
         }
-        guard found.st_size <= limitBytes else {
-            throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
-        }
+        guard found.st_size <= limitBytes else { throw tooLarge(limitBytes) }
         return try contents(of: file, about: Int(found.st_size), upTo: limitBytes)
     }
 
@@ -63,12 +62,18 @@ package struct HomeFile: Sendable {
             guard count >= 0 else { throw .system(reason, "cannot read \(name)") }
             if count == 0 { return bytes }
             if bytes.isEmpty { bytes = piece } else { bytes += piece }
-            guard bytes.count <= limitBytes else {
-                throw CountersignError(.configuration, "\(name) is larger than \(limitBytes) bytes")
-            }
+            guard bytes.count <= limitBytes else { throw tooLarge(limitBytes) }
             capacity = 64 << 10
         }
     }
+
+    private func tooLarge(_ limitBytes: Int) -> CountersignError {
+        CountersignError(
+            .configuration, "\(name) is larger than \(limitBytes) bytes",
+            hint: "`head -c 200 \(quotedPath)` shows how it begins; another file may be meant")
+    }
+
+    private var quotedPath: String { ShellWord.quoted(path) }
 
     /// Numbers the temporary files, because two threads of a process may replace the same file.
     private static let written = Atomic(0)
@@ -174,7 +179,9 @@ package struct HomeFile: Sendable {
             throw .system(errno, "cannot create \(name)", hint: Self.hint(for: errno, path))
         }
         guard found.st_mode & S_IFMT == S_IFDIR else {
-            throw CountersignError(.environment, "cannot create \(name): \(folder) is not a folder")
+            throw CountersignError(
+                .environment, "cannot create \(name): \(folder) is not a folder",
+                hint: "`ls -ld \(ShellWord.quoted(folder))` shows what it is")
         }
     }
 

@@ -70,6 +70,7 @@ struct SealedPassphrase {
         _ environment: [String: String], _ consequence: String,
         _ body: (Tools) throws(CountersignError) -> Value
     ) throws(CountersignError) -> Value {
+        try requireDevice(environment, consequence)
         var template = Array("\(home.path)/.tpm-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw .system(errno, "cannot create a folder in \(home.path)") }
         let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -80,6 +81,17 @@ struct SealedPassphrase {
         _ = try tools.run("createprimary", "-C", "o", "-g", "sha256", "-G", "ecc", "-c", tools.path("primary"))
         tools.flush()
         return try body(tools)
+    }
+
+    /// tpm2-tools find a TPM by `TPM2TOOLS_TCTI`, or else by its device.
+    private func requireDevice(_ environment: [String: String], _ consequence: String) throws(CountersignError) {
+        let devices = ["/dev/tpmrm0", "/dev/tpm0"]
+        guard environment["TPM2TOOLS_TCTI", default: ""].isEmpty, !devices.contains(where: { access($0, F_OK) == 0 })
+        else { return }
+        throw CountersignError(
+            .environment,
+            "this machine has no TPM 2.0: there is neither \(devices.joined(separator: " nor ")), \(consequence)",
+            hint: "switch it on in the firmware, or use another place: `countersign vault rekey --keep-in keyring`")
     }
 
     private struct Tools {
@@ -98,9 +110,15 @@ struct SealedPassphrase {
                 throw CountersignError(
                     .environment, "there is no \(program), \(consequence)", hint: "install it (Debian: tpm2-tools)")
             }
-            return try ProgramRun(
-                [program, "-Q"] + words, consequence: consequence, reportsErrors: true, environment: environment
-            ).output(input: input, until: Self.limit)
+            do {
+                return try ProgramRun(
+                    [program, "-Q"] + words, consequence: consequence, reportsErrors: true, environment: environment
+                ).output(input: input, until: Self.limit)
+            } catch {
+                // The program's arguments are in a folder that is gone when somebody reads this.
+                throw CountersignError(
+                    error.code, error.detail, hint: "`tpm2_getcap properties-fixed` shows whether the TPM answers")
+            }
         }
 
         func flush() { _ = try? run("flushcontext", "-t") }

@@ -123,7 +123,11 @@ struct VaultCommand: ParsableCommand {
                 Console.result("the vault now has a new key file\n")
             } else {
                 let new = try secrets.input.read("the new passphrase", twice: true)
-                guard new.count > 0 else { throw VaultError(.passphraseNeeded, "the new passphrase is empty") }
+                guard new.count > 0 else {
+                    throw VaultError(
+                        .passphraseNeeded, "the new passphrase is empty",
+                        hint: "choose four random words or more; --key-file needs no passphrase")
+                }
                 let keeper = keeping.place.map { VaultKeeper(home: home, place: $0) }
                 // First, because it is what can fail. If the vault then keeps its former passphrase, that is asked for.
                 try keeper?.store(new, environment: environment)

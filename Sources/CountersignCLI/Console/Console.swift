@@ -67,7 +67,10 @@ enum Console {
     /// Reports the first loss of output. A reader that has closed its end wants no more of it.
     private static func noteLoss(_ reason: Int32) {
         guard reason != EPIPE, !lostOutput.exchange(true, ordering: .relaxed) else { return }
-        error(Diagnostic("cannot write to standard output: \(String(cString: strerror(reason)))"))
+        error(
+            Diagnostic(
+                "cannot write to standard output: \(String(cString: strerror(reason)))",
+                hint: SystemFault.remedy(for: reason)))
     }
 
     /// Text for people, safe for a terminal.

@@ -34,7 +34,8 @@ struct SecretInput {
         }
         let secret = terminal.prompt("\(what.prefix(1).uppercased())\(what.dropFirst()): ")
         if twice, terminal.prompt("Again: ") != secret {
-            throw CountersignError(.environment, "the two entries do not match")
+            throw CountersignError(
+                .environment, "the two entries do not match", hint: "run the command again, and type the same twice")
         }
         return secret
     }
@@ -103,7 +104,9 @@ struct SecretInput {
             }
             if byte == UInt8(ascii: "\n") { break }
             guard bytes.count < limitBytes else {
-                throw CountersignError(.environment, "the line on standard input is longer than \(limitBytes) bytes")
+                throw CountersignError(
+                    .environment, "the line on standard input is longer than \(limitBytes) bytes",
+                    hint: "pass the secret alone, on one line")
             }
             bytes.append(byte)
         }

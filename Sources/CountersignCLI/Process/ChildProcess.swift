@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import CountersignCLinux
+import CountersignCryptography
 import CountersignHome
 import Dispatch
 import FoundationEssentials
@@ -56,7 +57,7 @@ enum ChildProcess {
         var child: pid_t = 0
         let failure = posix_spawnp(&child, words[0], &actions, &attributes, &arguments, &variables)
         guard failure == 0 else {
-            Console.error(Diagnostic("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
+            Console.error(.cannotRun(words[0], failure))
             throw ExitCode(failure == ENOENT || failure == ENOTDIR ? 127 : 126)
         }
         return child
@@ -70,6 +71,21 @@ enum ChildProcess {
         }
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+    }
+}
+
+extension Diagnostic {
+    /// `number`: of the failed posix_spawnp(3).
+    static func cannotRun(_ program: String, _ number: Int32) -> Diagnostic {
+        let quoted = ShellWord.quoted(program)
+        let hint =
+            switch number {
+            case ENOENT where program.contains("/"): "`ls -l \(quoted)` shows whether it is there"
+            case ENOENT: "it is in no folder of PATH: check the spelling, or pass its path"
+            case EACCES: "`ls -ld \(quoted)` shows whether it is a file that your user may run"
+            default: "`file \(quoted)` shows whether this machine can run it"
+            }
+        return Diagnostic("cannot run \(program): \(String(cString: strerror(number)))", hint: hint)
     }
 }
 

@@ -29,7 +29,7 @@ enum SandboxDoor {
         defer { arguments.forEach { free($0) } }
         execvp(words[0], &arguments)
         let failure = errno
-        Console.error(Diagnostic("cannot run \(words[0]): \(String(cString: strerror(failure)))"))
+        Console.error(.cannotRun(words[0], failure))
         return failure == ENOENT || failure == ENOTDIR ? 127 : 126
     }
 

@@ -40,7 +40,9 @@ struct SandboxOptions: ParsableArguments {
 
     private static func real(_ path: String, _ option: String) throws(CountersignError) -> String {
         guard let real = SandboxPlan.Surroundings.realPath(path) else {
-            throw CountersignError(.configuration, "\(option) \(path.debugDescription): there is no such file")
+            throw CountersignError(
+                .configuration, "\(option) \(path.debugDescription): there is no such file",
+                hint: "name a file or folder that is there, or leave the option out")
         }
         return real
     }

@@ -13,7 +13,9 @@ extension SandboxPlan.Surroundings {
         persons = persons.filter { $0.hasPrefix("/") }.map { Home(path: $0).path }
         persons += persons.compactMap(realPath)
         guard let folder = realPath("."), let executable = realPath("/proc/self/exe") else {
-            throw .system(errno, "cannot find the working folder or this program")
+            throw .system(
+                errno, "cannot find the working folder or this program",
+                hint: "change to a folder that is there, and run this again")
         }
         return Self(
             system: systemFolders(), personFolders: Array(Set(persons)).sorted(),

@@ -25,7 +25,9 @@ struct ParentText {
             let host = try HostName(canonicalizing: parts.host, for: .forwarded)
             return ParentProxy(kind, host, try port(parts.port, kind, authority))
         } catch {
-            throw ParentsError(.malformedSetting, "\(setting): \(error.detail)", hint: error.hint)
+            throw ParentsError(
+                .malformedSetting, "\(setting): \(error.detail)",
+                hint: error.hint ?? "write \(kind.rawValue)://HOST:PORT")
         }
     }
 

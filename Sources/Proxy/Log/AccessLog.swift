@@ -143,4 +143,5 @@ extension AccessLog.Entry {
 /// The access log cannot be opened.
 package struct AccessLogError: DiagnosableError {
     package let detail: String
+    package var hint: String?
 }

@@ -55,7 +55,8 @@ final class LogFile: Sendable {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw AccessLogError(
-                detail: "cannot write the access log \"\(path)\": \(String(cString: strerror(errno)))")
+                detail: "cannot write the access log \"\(path)\": \(String(cString: strerror(errno)))",
+                hint: SystemFault.remedy(for: errno) ?? "name a file in a folder that is there, and that you may write")
         }
         self.init(
             name: path, descriptor: descriptor, endsInsideLine: Self.endsInsideLine(path), isRequired: isRequired,
@@ -91,7 +92,8 @@ final class LogFile: Sendable {
         let new = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard new >= 0 else {
             throw AccessLogError(
-                detail: "cannot write the access log \"\(name)\": \(String(cString: strerror(errno)))")
+                detail: "cannot write the access log \"\(name)\": \(String(cString: strerror(errno)))",
+                hint: SystemFault.remedy(for: errno) ?? "name a file in a folder that is there, and that you may write")
         }
         defer { close(new) }
         let endsInsideLine = Self.endsInsideLine(name)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 import Glibc
 
 /// A vault stored as files of one folder: `vault`, `vault.key`, `vault.bak`, and `vault.lock` for the lock. No other
@@ -129,10 +130,16 @@ package struct VaultFolder: VaultStorage {
         guard found.st_mode & S_IFMT == S_IFDIR else {
             throw VaultError(.io(ENOTDIR), "\(path.debugDescription) is not a folder")
         }
-        guard found.st_uid == geteuid() || found.st_uid == 0, found.st_mode & 0o002 == 0 else {
+        guard found.st_uid == geteuid() || found.st_uid == 0 else {
             throw VaultError(
-                .permissions, "\(path.debugDescription) belongs to another user or is writable for everyone",
-                hint: "chmod o-w \(path)")
+                .permissions,
+                "\(path.debugDescription) belongs to user \(found.st_uid), and this process runs as user \(geteuid())",
+                hint: "run as that user, or name another folder with --home")
+        }
+        guard found.st_mode & 0o002 == 0 else {
+            throw VaultError(
+                .permissions, "\(path.debugDescription) is writable for everyone",
+                hint: "chmod o-w \(ShellWord.quoted(path))")
         }
     }
 
@@ -248,7 +255,9 @@ package struct VaultFolder: VaultStorage {
 
     private func check(_ found: stat, _ path: String) throws(VaultError) {
         guard found.st_mode & S_IFMT == S_IFREG else {
-            throw VaultError(.notAVault, "\(path.debugDescription) is not a regular file")
+            throw VaultError(
+                .notAVault, "\(path.debugDescription) is not a regular file",
+                hint: "`ls -ld \(ShellWord.quoted(path))` shows what it is; move it away")
         }
         guard found.st_uid == geteuid() else {
             throw VaultError(
@@ -266,7 +275,9 @@ package struct VaultFolder: VaultStorage {
 
     private func failure(_ path: String) -> VaultError {
         let code = errno
-        return VaultError(.io(code), "\(path.debugDescription): \(String(cString: strerror(code)))")
+        return VaultError(
+            .io(code), "\(path.debugDescription): \(String(cString: strerror(code)))",
+            hint: SystemFault.remedy(for: code))
     }
 }
 

@@ -68,7 +68,8 @@ extension TokenCommand {
                         hint: "`countersign unenroll` signs you out")
                 default:
                     throw CountersignError(
-                        .configuration, "\(operation.debugDescription) is none of get, store, erase and list")
+                        .configuration, "\(operation.debugDescription) is none of get, store, erase and list",
+                        hint: "docker runs this command, with one of these words")
                 }
             } catch let code as ExitCode {
                 throw code
