@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CountersignCryptography
 package import CountersignHome
 
 extension ControlSocket {
@@ -10,6 +11,8 @@ extension ControlSocket {
     ) throws(CountersignError) {
         var connection = try connect(to: home)
         _ = connection.send(.events, nil)
+        var connected = ContinuousClock.now
+        var shortConnections = 0
         while isWanted() {
             guard connection.waitForInput(seconds: 1) else { continue }
             if case .line(let line) = connection.receiveLine() {
@@ -19,9 +22,21 @@ extension ControlSocket {
             guard let next = try connectIfRunning(to: home) else {
                 throw CountersignError(.notRunning, "the server of \(home.path) has stopped")
             }
+            // A server that ends each connection at once is none that another has replaced.
+            shortConnections = connected.duration(to: .now) < .seconds(1) ? shortConnections + 1 : 0
+            guard shortConnections < 3 else { throw noAnswer(of: home) }
             connection = next
+            connected = .now
             _ = connection.send(.events, nil)
             replaced()
         }
+    }
+
+    /// Something listens on the socket, and is no server, or does not work.
+    static func noAnswer(of home: Home) -> CountersignError {
+        CountersignError(
+            .refused, "the server of \(home.path) did not answer",
+            hint: "`fuser \(ShellWord.quoted(home.controlSocket.path))` shows its process; end it, and run "
+                + "`countersign serve` again")
     }
 }

@@ -301,7 +301,7 @@ package final class ControlSocket: Sendable {
             case .line(let line) = connection.receiveLine(),
             let reply = try? JSONDecoder().decode(ControlReply.self, from: Data(line))
         else {
-            throw CountersignError(.refused, "the server of \(home.path) did not answer")
+            throw noAnswer(of: home)
         }
         if let error = reply.error {
             throw CountersignError(
