@@ -162,7 +162,9 @@ let package = Package(
             ], settings: internalImports),
         // What clients need to trust the home's root: trust stores, and their variables and files.
         module(
-            "ClientSetup", ["Home", "Certificates", "Addresses", "Cryptography", "CLinux"], settings: internalImports),
+            "ClientSetup",
+            ["Home", "SitePolicy", "Parents", "Certificates", "Addresses", "Cryptography", "CLinux"],
+            settings: internalImports),
         module(
             "Countersign",
             [
@@ -318,7 +320,7 @@ let package = Package(
             "CommandTests",
             [
                 "CountersignCLI", "Countersign", "ClientSetup", "Home", "TestOrigin", "Vault", "Reporting",
-                "SitePolicy",
+                "SitePolicy", "Parents",
                 "Certificates", "Cookies", "Challenges", "Addresses", "Cryptography",
             ], exclude: ["Transcripts"]),
         tests(

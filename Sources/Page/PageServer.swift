@@ -35,6 +35,8 @@ package final class PageServer: Sendable {
         let state: @Sendable () -> [UInt8]
         /// In the text format of Prometheus; nil without metrics.
         let metrics: @Sendable () -> [UInt8]?
+        /// The proxy auto-configuration script for browsers; nil if the proxy has no address for them.
+        let browserScript: @Sendable () -> (type: String, text: [UInt8])?
         /// Why challenges cannot be answered now; nil if they can.
         let unreadiness: @Sendable () -> String?
         /// Permits a certificate. Returns the error and a hint, if it cannot.
@@ -44,12 +46,14 @@ package final class PageServer: Sendable {
 
         package init(
             state: @escaping @Sendable () -> [UInt8], metrics: @escaping @Sendable () -> [UInt8]?,
+            browserScript: @escaping @Sendable () -> (type: String, text: [UInt8])? = { nil },
             unreadiness: @escaping @Sendable () -> String?,
             permit: @escaping @Sendable (TrustRequest) -> (error: String, hint: String?)?,
             approve: @escaping @Sendable (_ id: UInt64, _ answer: String) -> Bool
         ) {
             self.state = state
             self.metrics = metrics
+            self.browserScript = browserScript
             self.unreadiness = unreadiness
             self.permit = permit
             self.approve = approve
@@ -128,6 +132,11 @@ package final class PageServer: Sendable {
         case ("GET", "/metrics"):
             guard let text = services.metrics() else { return .text(404, "this program has no metrics") }
             return PageResponse(200, "text/plain; version=0.0.4; charset=utf-8", text)
+        case ("GET", "/proxy.pac"):
+            guard let script = services.browserScript() else {
+                return .text(404, "the proxy has no loopback address of TCP, which a browser needs")
+            }
+            return PageResponse(200, script.type, script.text)
         case ("GET", "/healthz"): return .text(200, "ok")
         case ("GET", "/readyz"): return services.unreadiness().map { .text(503, $0) } ?? .text(200, "ok")
         case ("POST", "/session"): return session(for: content)
@@ -135,8 +144,8 @@ package final class PageServer: Sendable {
             return refusal(of: request) ?? PageResponse(200, "application/json", services.state())
         case ("POST", "/trust"): return refusal(of: request) ?? permit(content)
         case ("POST", "/approve"): return refusal(of: request) ?? approve(content)
-        case (_, "/"), (_, "/metrics"), (_, "/healthz"), (_, "/readyz"), (_, "/session"), (_, "/state"), (_, "/trust"),
-            (_, "/approve"):
+        case (_, "/"), (_, "/metrics"), (_, "/proxy.pac"), (_, "/healthz"), (_, "/readyz"), (_, "/session"),
+            (_, "/state"), (_, "/trust"), (_, "/approve"):
             return .error(405, "\(request.path) has no \(PrintableText.quoteASCII(request.method))")
         default:
             return .error(404, "there is no such page", hint: "run `countersign ui`")

@@ -11,7 +11,7 @@ import Synchronization
 
 /// Finds the next hops of requests, from the settings about parent proxies, their scripts and the state of the parents.
 package final class RouteFinder: RouteFinding {
-    private let settings: ParentSettings
+    package let settings: ParentSettings
     private let scripts: [ScriptSource: ScriptKeeper]
     private let state = Mutex(State())
     private let connect: @Sendable (ParentProxy) async -> Bool

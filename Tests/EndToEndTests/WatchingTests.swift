@@ -138,6 +138,30 @@ import Testing
         #expect(!state.text.contains(Countersign.password))
     }
 
+    /// Asked by the product's own evaluator, as a browser asks it.
+    @Test func theScriptForBrowsersSendsThemHereForListedSitesOnly() throws {
+        let site = try Site()
+        let script = try site.direct("/proxy.pac")
+        #expect(script.status == 200 && script.text.contains("\"\(site.url)\": 1"), "\(script.text)")
+        #expect(script.values("Content-Type") == ["application/x-ns-proxy-autoconfig"])
+        let source = "pac:http://127.0.0.1:\(site.proxy.port)/proxy.pac"
+        func way(to url: String) throws -> String {
+            try site.user.succeed("route", "--parent", source, url).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        #expect(try way(to: "\(site.url)/x") == "http://127.0.0.1:\(site.proxy.port)")
+        #expect(try way(to: "https://elsewhere.example/") == "direct")
+        let rebound = ["-H", "Host: rebound.example:\(site.proxy.port)"]
+        #expect(try site.direct("/proxy.pac", flags: rebound).status == 400)
+        #expect(try site.direct("/proxy.pac", flags: ["-H", "Sec-Fetch-Site: cross-site"]).status == 403)
+        // A new line counts at once, and with a parent everything goes to the proxy but the exceptions.
+        try site.user.writeSites("https://other.example answer=ntlm\n")
+        let isNew: Bool? = try poll { try site.direct("/proxy.pac").text.contains("other.example") ? true : nil }
+        #expect(isNew == true)
+        let behind = try Site(flags: ["--parent", "http://127.0.0.1:9", "--no-proxy", "corp.example,10.0.0.0/8"])
+        let text = try behind.direct("/proxy.pac").text
+        #expect(text.contains("isBelow(name, \"corp.example\")") && text.contains("isIn(name, 167772160, 16777216)"))
+    }
+
     @Test func aLinkOpensThePageOnce() throws {
         let site = try Site()
         let link = try site.user.succeed("ui", "--print")

@@ -26,10 +26,11 @@ struct PageStage {
 
     static let document = Array("<!doctype html><style>a{}</style><script>let a</script>".utf8)
 
-    init(unreadiness: String? = nil) {
+    init(unreadiness: String? = nil, script: String? = "function FindProxyForURL() {}") {
         let (permitted, time) = (permitted, time)
         let services = PageServer.Services(
             state: { Array(#"{"status":null}"#.utf8) }, metrics: { Array("up 1\n".utf8) },
+            browserScript: { script.map { ("application/x-ns-proxy-autoconfig", Array($0.utf8)) } },
             unreadiness: { unreadiness },
             permit: { request in
                 permitted.value += [request]
@@ -104,7 +105,9 @@ struct PageStage {
         ("GET /nothing HTTP/1.1\r\n\r\n", "404"), ("POST / HTTP/1.1\r\n\r\n", "405"),
         ("DELETE /state HTTP/1.1\r\n\r\n", "405"), ("GET /metrics HTTP/1.1\r\n\r\n", "200"),
         ("GET /healthz HTTP/1.1\r\n\r\n", "200"), ("GET /readyz HTTP/1.1\r\n\r\n", "200"),
-        ("HEAD / HTTP/1.1\r\n\r\n", "200"),
+        ("HEAD / HTTP/1.1\r\n\r\n", "200"), ("GET /proxy.pac HTTP/1.1\r\n\r\n", "200"),
+        ("POST /proxy.pac HTTP/1.1\r\n\r\n", "405"),
+        ("GET /proxy.pac HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n\r\n", "403"),
         ("GET /metrics HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n\r\n", "403"),
         ("GET / HTTP/1.1\r\nSec-Fetch-Site: same-site\r\n\r\n", "403"),
         ("GET / HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n\r\n", "200"),
@@ -116,6 +119,16 @@ struct PageStage {
     ])
     func aRequestWithoutASessionGetsNothingOfThePerson(request: String, status: String) {
         #expect(PageStage().status(of: request) == status)
+    }
+
+    /// It names the listed sites, so no page may run it as a script of its own.
+    @Test func theScriptForBrowsersIsNoScriptForPages() {
+        let response = PageStage().response(to: "GET /proxy.pac HTTP/1.1\r\n\r\n")
+        #expect(response.contains("\r\nContent-Type: application/x-ns-proxy-autoconfig\r\n"))
+        #expect(response.contains("\r\nX-Content-Type-Options: nosniff\r\n"))
+        #expect(response.contains("\r\nCross-Origin-Resource-Policy: same-origin\r\n"))
+        #expect(response.hasSuffix("\r\n\r\nfunction FindProxyForURL() {}"))
+        #expect(PageStage(script: nil).status(of: "GET /proxy.pac HTTP/1.1\r\n\r\n") == "404")
     }
 
     @Test func readinessSaysWhatToDo() {

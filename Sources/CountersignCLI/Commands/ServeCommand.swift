@@ -193,8 +193,11 @@ struct ServeCommand: AsyncParsableCommand {
             isAccepting: inherited?.replacesProcess != true,
             reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
-            version: ProductVersion.short, watchers: watchers.watchers(of: keeper), logger: logger)
+            version: ProductVersion.short,
+            watchers: watchers.watchers(of: keeper, parents: routes?.settings), logger: logger)
+        watchers.addresses.set(runtime.addresses)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
+        if isatty(STDERR_FILENO) == 1 { Self.sayHowToUse(watchers.addresses) }
         if let inherited, inherited.replacesProcess {
             await inherited.takeOver()
             await runtime.setAccepting(true)
@@ -215,6 +218,13 @@ struct ServeCommand: AsyncParsableCommand {
             watch.cancel()
         }
         await Self.waitForStop(runtime, log, watchers.audit, keeper, routes, askers)
+    }
+
+    /// For the person who has started it in a terminal.
+    private static func sayHowToUse(_ addresses: ListeningAddresses) {
+        Console.log("info", "shells use it after: eval \"$(countersign env)\"")
+        guard let address = addresses.forBrowsers else { return }
+        Console.log("info", "browsers use it with the automatic proxy configuration http://\(address)/proxy.pac")
     }
 
     /// Reports what is not answered, and why.

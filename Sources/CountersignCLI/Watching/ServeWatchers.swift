@@ -3,6 +3,7 @@
 import Countersign
 import CountersignAddresses
 import CountersignCertificates
+import CountersignClientSetup
 import CountersignCryptography
 import CountersignEvents
 import CountersignHome
@@ -10,10 +11,12 @@ import CountersignJSON
 import CountersignPrometheus
 import CountersignNIO
 import CountersignPage
+import CountersignParents
 import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// What `serve` offers to those who watch it: events, metrics, the page, and the audit.
 struct ServeWatchers: Sendable {
@@ -24,6 +27,7 @@ struct ServeWatchers: Sendable {
     let approvals: Approvals
     /// Nil without `--audit`.
     let audit: AuditRecorder?
+    let addresses = ListeningAddresses()
 
     /// `log` gets a sentence about each question to the person.
     init(audit: AuditRecorder?, log: @escaping @Sendable (String) -> Void) {
@@ -34,8 +38,8 @@ struct ServeWatchers: Sendable {
         approvals = Approvals(events, log: log)
     }
 
-    /// For a proxy of `keeper`, whose home is read for each scrape and for the page.
-    func watchers(of keeper: PolicyKeeper) -> Watchers {
+    /// For a proxy of `keeper`, whose home is read for each scrape and for the page. `parents`: nil without any.
+    func watchers(of keeper: PolicyKeeper, parents: ParentSettings?) -> Watchers {
         let home = keeper.home
         registry.onScrape { ProcessMetrics.current()?.write(to: &$0) }
         registry.onScrape { [events] in Self.measure(home, events, &$0) }
@@ -50,6 +54,13 @@ struct ServeWatchers: Sendable {
                 PageState(keeper: keeper, inventory: inventory, questions: approvals.waiting).json
             },
             metrics: { [registry] in registry.text() },
+            browserScript: { [addresses] in
+                addresses.forBrowsers.map { address in
+                    let script = BrowserScript(
+                        address: address, rules: keeper.policy.current.sites.rules, parents: parents)
+                    return (BrowserScript.mediaType, Array(script.text.utf8))
+                }
+            },
             unreadiness: { [audit] in audit?.refusal ?? Self.unreadiness(of: keeper) },
             permit: { Self.permit($0, keeper) }, approve: { [approvals] in approvals.answer($0, $1) })
         watchers.page = PageServer(
@@ -108,6 +119,16 @@ struct ServeWatchers: Sendable {
             return (diagnostic?.message ?? "\(error)", diagnostic?.hint)
         }
     }
+}
+
+/// Where a proxy listens, which is known later than who watches it.
+final class ListeningAddresses: Sendable {
+    private let addresses = Mutex<[String]>([])
+
+    func set(_ addresses: [String]) { self.addresses.withLock { $0 = addresses } }
+
+    /// Nil before the proxy listens, or if it does so only where no browser reaches it.
+    var forBrowsers: String? { Watchers.addressForBrowsers(addresses.withLock(\.self)) }
 }
 
 extension Ending {

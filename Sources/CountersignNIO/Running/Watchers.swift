@@ -78,6 +78,14 @@ extension ChallengeObserver.Obstacle {
     }
 }
 
+extension Watchers {
+    /// The first of the addresses of a proxy that a browser can be given; nil without one. A name below localhost may
+    /// lead to the other loopback address, whose port another user could have.
+    package static func addressForBrowsers(_ addresses: [String]) -> String? {
+        addresses.first { $0.hasPrefix("127.") || $0.hasPrefix("[::1]:") }
+    }
+}
+
 extension ControlReply {
     /// Answers what concerns those who watch.
     mutating func answer(_ request: ControlRequest, _ watchers: Watchers, _ addresses: [String]) {
@@ -98,8 +106,7 @@ extension ControlReply {
             error = "this server has no page"
             return
         }
-        // A name below localhost may lead to the other loopback address, whose port another user could have.
-        guard let address = addresses.first(where: { $0.hasPrefix("127.") || $0.hasPrefix("[::1]:") }) else {
+        guard let address = Watchers.addressForBrowsers(addresses) else {
             error = "the page needs a loopback address of TCP, and the server has none"
             hint = "add --listen 127.0.0.1:0 to the options of `countersign serve`"
             return

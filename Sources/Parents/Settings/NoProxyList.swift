@@ -9,14 +9,15 @@ import CountersignCryptography
 /// for a network. In addition to curl's grammar, a port may follow, and an IPv6 address may be in brackets. As in
 /// Chromium's list, `<-loopback>` means that requests to this machine are no exception.
 package struct NoProxyList: Hashable, Sendable {
-    private struct Element: Hashable {
-        enum Hosts: Hashable {
-            case all
-            case domain(String)
-            /// The network's address, and how many of its bits count.
-            case network([UInt8], bits: Int)
-        }
+    package enum Hosts: Hashable, Sendable {
+        case all
+        /// The domain and all names below it.
+        case domain(String)
+        /// The network's address, and how many of its bits count.
+        case network([UInt8], bits: Int)
+    }
 
+    private struct Element: Hashable {
         let text: String
         let hosts: Hosts
         /// Nil for every port.
@@ -29,6 +30,9 @@ package struct NoProxyList: Hashable, Sendable {
     /// Elements of the environment's list that match nothing.
     package let ignored: [String]
 
+    /// What the elements match, in order; a port of nil is every port.
+    package var exceptions: [(hosts: Hosts, port: UInt16?)] { elements.map { ($0.hosts, $0.port) } }
+
     /// The value of `--no-proxy`. An element that would match nothing is an error.
     package init(flag text: String) throws(ParentsError) {
         var elements: [Element] = []
@@ -38,7 +42,8 @@ package struct NoProxyList: Hashable, Sendable {
                 elements.append(try Self.element(word, isAlone: text == "*"))
             } catch {
                 throw ParentsError(
-                    .malformedNoProxy, "--no-proxy: \(error.reason): \(PrintableText.quote(word))", hint: error.hint)
+                    .malformedNoProxy, "--no-proxy: \(error.reason): \(PrintableText.quote(word))",
+                    hint: error.hint ?? "write domains, addresses or networks: corp.example,10.0.0.0/8")
             }
         }
         self.elements = elements
@@ -71,7 +76,7 @@ package struct NoProxyList: Hashable, Sendable {
         }?.text
     }
 
-    private static func contains(_ hosts: Element.Hosts, _ host: HostName, _ address: [UInt8]) -> Bool {
+    private static func contains(_ hosts: Hosts, _ host: HostName, _ address: [UInt8]) -> Bool {
         switch hosts {
         case .all:
             return true

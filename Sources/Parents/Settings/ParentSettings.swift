@@ -5,7 +5,7 @@ import CountersignAddresses
 /// Everything that the user has set about parents: `--parent`, `--no-proxy` and the environment.
 package struct ParentSettings: Hashable, Sendable {
     package let sources: [ParentSource]
-    private let noProxy: NoProxyList
+    package let noProxy: NoProxyList
     /// `--no-proxy`, or its variable.
     private let noProxySetting: String
     private let environment: EnvironmentProxies?
@@ -37,6 +37,9 @@ package struct ParentSettings: Hashable, Sendable {
             self.environment = sources.contains(.system) ? try EnvironmentProxies(environment) : nil
         }
     }
+
+    /// Whether a request can need a parent.
+    package var hasParents: Bool { sources.contains { $0 != .hop(.direct) } }
 
     /// The steps to the next hops for an origin, in order. Throws only for a host that is not canonical.
     package func plan(for origin: Origin) throws(HostNameError) -> RoutePlan {
