@@ -23,28 +23,43 @@ package struct Timestamp: Sendable, Hashable {
 
     /// RFC 3339 in UTC: `2026-01-01T00:00:00.000Z`.
     package var text: String {
+        String(unsafeUninitializedCapacity: Self.textBytes) { output in
+            write(to: UnsafeMutableRawBufferPointer(output))
+            return Self.textBytes
+        }
+    }
+
+    /// The length of ``text``.
+    package static let textBytes = 24
+
+    /// Writes ``text`` to `output`, which has room for it.
+    package func write(to output: UnsafeMutableRawBufferPointer) {
         let second = ((seconds % 86400) + 86400) % 86400
         let (year, month, day) = Self.date((seconds - second) / 86400)
-        return String(unsafeUninitializedCapacity: 24) { output in
-            var offset = 0
-            func put(_ value: Int64, _ digits: Int, _ end: UInt8) {
-                var rest = value
-                for place in stride(from: digits - 1, through: 0, by: -1) {
-                    output[offset + place] = UInt8(ascii: "0") + UInt8(rest % 10)
-                    rest /= 10
-                }
-                output[offset + digits] = end
-                offset += digits + 1
-            }
-            put(year, 4, UInt8(ascii: "-"))
-            put(month, 2, UInt8(ascii: "-"))
-            put(day, 2, UInt8(ascii: "T"))
-            put(second / 3600, 2, UInt8(ascii: ":"))
-            put(second / 60 % 60, 2, UInt8(ascii: ":"))
-            put(second % 60, 2, UInt8(ascii: "."))
-            put(milliseconds, 3, UInt8(ascii: "Z"))
-            return offset
+        Self.put(year, 4, UInt8(ascii: "-"), at: 0, output)
+        Self.put(month, 2, UInt8(ascii: "-"), at: 5, output)
+        Self.put(day, 2, UInt8(ascii: "T"), at: 8, output)
+        Self.put(second / 3600, 2, UInt8(ascii: ":"), at: 11, output)
+        Self.put(second / 60 % 60, 2, UInt8(ascii: ":"), at: 14, output)
+        Self.put(second % 60, 2, UInt8(ascii: "."), at: 17, output)
+        writeMilliseconds(to: output)
+    }
+
+    /// Replaces the milliseconds of another time of the same second, whose ``text`` is in `output`.
+    package func writeMilliseconds(to output: UnsafeMutableRawBufferPointer) {
+        Self.put(milliseconds, 3, UInt8(ascii: "Z"), at: 20, output)
+    }
+
+    /// `digits` digits of `value`, and `end`.
+    private static func put(
+        _ value: Int64, _ digits: Int, _ end: UInt8, at offset: Int, _ output: UnsafeMutableRawBufferPointer
+    ) {
+        var rest = value
+        for place in stride(from: offset + digits - 1, through: offset, by: -1) {
+            output[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
         }
+        output[offset + digits] = end
     }
 
     /// Nil unless the text is what ``text`` writes.
