@@ -90,13 +90,34 @@ package struct JSONObject: Sendable {
         bytes.append(UInt8(ascii: "\""))
         var text = text
         let isPlain = text.withUTF8 { text in
-            // All that needs no escape, but for letters beyond ASCII.
-            for byte in text where byte < 0x20 || byte > 0x7E || byte == 0x22 || byte == 0x5C { return false }
+            guard needsNoEscape(text) else { return false }
             bytes.append(contentsOf: text)
             return true
         }
         if !isPlain { bytes.append(contentsOf: escaped(text).utf8) }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Whether ``escaped(_:)`` returns the text as it is. False for letters beyond ASCII, too.
+    package static func needsNoEscape(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        let bytes = UnsafeRawBufferPointer(text)
+        let words = text.count / 8
+        var found: UInt64 = 0
+        for word in 0..<words {
+            found |= escapes(in: bytes.loadUnaligned(fromByteOffset: 8 * word, as: UInt64.self))
+        }
+        for byte in bytes[(8 * words)...] { found |= escapes(in: UInt64(byte) * 0x0101_0101_0101_0101) }
+        return found == 0
+    }
+
+    /// Not 0 if one of eight bytes is not plain. A carry only comes from a byte that is not.
+    private static func escapes(in bytes: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let quotes = bytes ^ (ones &* 0x22)
+        let backslashes = bytes ^ (ones &* 0x5C)
+        let controls = (bytes &- ones &* 0x20) & ~bytes
+        let others = bytes | (bytes &+ ones)
+        return (controls | others | (quotes &- ones) & ~quotes | (backslashes &- ones) & ~backslashes) & (ones &* 0x80)
     }
 
     /// Appends the digits of `number`.
