@@ -11,8 +11,7 @@ import CountersignCryptography
 package struct AuditChain: Sendable, Equatable {
     /// Of the last record; 0 before the first.
     package private(set) var number: UInt64
-    /// In ASCII.
-    private var digits: [UInt8]
+    private var digits: AuditHash
     /// Records since the last signed one.
     package private(set) var unsigned: UInt64
 
@@ -20,19 +19,21 @@ package struct AuditChain: Sendable, Equatable {
     package static let checkpointInterval: UInt64 = 1000
     /// The end of a line that was not written to its end, before the line feed. No record ends with it.
     package static let cutMark = "<cut>"
-    private static let noHash = String(repeating: "0", count: 64)
 
     /// Of the last record in hexadecimal digits; zeros before the first.
-    package var hash: String { String(decoding: digits, as: UTF8.self) }
+    package var hash: String { digits.text }
 
     /// Before the first record.
-    package init() { self.init(number: 0, hash: Self.noHash, unsigned: 0) }
+    package init() { self.init(number: 0, hash: "", unsigned: 0) }
 
     init(number: UInt64, hash: String, unsigned: UInt64) {
         self.number = number
-        digits = Array(hash.utf8)
+        digits = AuditHash(text: hash)
         self.unsigned = unsigned
     }
+
+    /// The number of the last signed record; 0 before the first.
+    var lastSigned: UInt64 { number - unsigned }
 
     /// Whether the next line should be a checkpoint.
     package var isCheckpointDue: Bool { unsigned >= Self.checkpointInterval }
@@ -40,13 +41,13 @@ package struct AuditChain: Sendable, Equatable {
     /// Follows a record that someone else wrote.
     mutating func follow(_ record: AuditRecord) {
         switch record.kind {
-        case .checkpoint, .end: follow(record.number, Array(record.hash.utf8), isSigned: true)
+        case .checkpoint, .end: follow(record.number, AuditHash(text: record.hash), isSigned: true)
         case .begin, .continue, .start, .interrupted, .use, .lost:
-            follow(record.number, Array(record.hash.utf8), isSigned: false)
+            follow(record.number, AuditHash(text: record.hash), isSigned: false)
         }
     }
 
-    private mutating func follow(_ number: UInt64, _ digits: [UInt8], isSigned: Bool) {
+    private mutating func follow(_ number: UInt64, _ digits: AuditHash, isSigned: Bool) {
         self.number = number
         self.digits = digits
         unsigned = isSigned ? 0 : unsigned + 1
@@ -56,72 +57,77 @@ package struct AuditChain: Sendable, Equatable {
 
     /// After `cut` bytes of a first line that was not written to its end.
     package mutating func begin(at time: Timestamp, after cut: AuditRecord.Cut? = nil) -> [UInt8] {
-        finish(start("begin", time, cut))
+        line("begin", time) { $0.add(cut) }
     }
 
     /// The first of a new file, after `cut` bytes at the end of the old one.
     package mutating func `continue`(at time: Timestamp, after cut: AuditRecord.Cut?) -> [UInt8] {
-        finish(start("continue", time, cut))
+        line("continue", time) { $0.add(cut) }
     }
 
-    package mutating func start(at time: Timestamp) -> [UInt8] { finish(start("start", time)) }
+    package mutating func start(at time: Timestamp) -> [UInt8] { line("start", time) }
 
     package mutating func interrupted(at time: Timestamp, after cut: AuditRecord.Cut?) -> [UInt8] {
-        finish(start("interrupted", time, cut))
+        line("interrupted", time) { $0.add(cut) }
     }
 
     package mutating func lost(_ count: UInt64, at time: Timestamp) -> [UInt8] {
-        var line = start("lost", time)
-        line.add("count", count)
-        return finish(line)
+        line("lost", time) { $0.add(",\"count\":", count) }
     }
 
-    package mutating func use(_ use: CredentialUse) -> [UInt8] {
-        var line = start("use", use.time)
-        if let uid = use.uid { line.add("uid", UInt64(uid)) }
-        if let pid = use.pid { line.add("pid", UInt64(max(0, pid))) }
-        if let program = use.program { line.add("program", program) }
-        if let cgroup = use.cgroup { line.add("cgroup", cgroup) }
-        line.add("site", use.site)
-        line.add("scheme", use.scheme)
-        line.add("credential", use.credential)
-        if let generation = use.generation { line.add("generation", min(generation, UInt64(Int64.max))) }
-        line.add("method", use.method)
-        line.add("status", UInt64(max(0, use.status)))
-        line.add("result", use.result.rawValue)
-        if use.isDryRun { line.add("dryRun", "yes") }
-        return finish(line)
+    /// Makes the line in `line`.
+    mutating func use(_ use: borrowing CredentialUse, in line: inout AuditLine) {
+        begin("use", use.time, in: &line)
+        if let uid = use.uid { line.add(",\"uid\":", UInt64(uid)) }
+        if let pid = use.pid { line.add(",\"pid\":", UInt64(max(0, pid))) }
+        if let program = use.program { line.add(",\"program\":", program) }
+        if let cgroup = use.cgroup { line.add(",\"cgroup\":", cgroup) }
+        line.add(",\"site\":", use.site)
+        line.add(",\"scheme\":", use.scheme)
+        line.add(",\"credential\":", use.credential)
+        if let generation = use.generation { line.add(",\"generation\":", min(generation, UInt64(Int64.max))) }
+        line.add(",\"method\":", use.method)
+        line.add(",\"status\":", UInt64(max(0, use.status)))
+        line.add(",\"result\":", use.result.rawValue)
+        if use.isDryRun { line.add(",\"dryRun\":", "yes") }
+        line.add(",\"previous\":", digits)
+        follow(number + 1, line.finish(), isSigned: false)
     }
 
     /// Nil, and no change, if OpenSSL cannot sign. `isEnd`: no record follows in this file.
     package mutating func checkpoint(at time: Timestamp, key: AuditKey, isEnd: Bool = false) -> [UInt8]? {
-        var line = start(isEnd ? "end" : "checkpoint", time)
-        line.add("key", key.publicKey.id)
-        line.add("previous", digits: digits)
+        var line = AuditLine()
+        begin(isEnd ? "end" : "checkpoint", time, in: &line)
+        line.add(",\"key\":", key.publicKey.id)
+        line.add(",\"previous\":", digits)
         guard let signature = key.signature(of: line.object) else { return nil }
-        line.add("signature", Base64.encode(signature))
-        return seal(line, isSigned: true)
+        line.add(",\"signature\":", Base64.encode(signature))
+        follow(number + 1, line.finish(), isSigned: true)
+        return Array(line.bytes)
     }
 
-    private func start(_ kind: String, _ time: Timestamp, _ cut: AuditRecord.Cut? = nil) -> AuditLine {
-        var line = AuditLine(number: number + 1)
-        line.add("time", time.text)
-        line.add("kind", kind)
-        if let cut {
-            line.add("cut", cut.bytes)
-            line.add("digest", cut.digest)
-        }
-        return line
+    private mutating func line(
+        _ kind: String, _ time: Timestamp, _ members: (inout AuditLine) -> Void = { _ in }
+    ) -> [UInt8] {
+        var line = AuditLine()
+        begin(kind, time, in: &line)
+        members(&line)
+        line.add(",\"previous\":", digits)
+        follow(number + 1, line.finish(), isSigned: false)
+        return Array(line.bytes)
     }
 
-    private mutating func finish(_ line: consuming AuditLine) -> [UInt8] {
-        line.add("previous", digits: digits)
-        return seal(line, isSigned: false)
+    private func begin(_ kind: String, _ time: Timestamp, in line: inout AuditLine) {
+        line.begin(number + 1)
+        line.add(",\"time\":", time)
+        line.add(",\"kind\":", kind)
     }
+}
 
-    private mutating func seal(_ line: consuming AuditLine, isSigned: Bool) -> [UInt8] {
-        let (bytes, hash) = line.finished()
-        follow(number + 1, hash, isSigned: isSigned)
-        return bytes
+extension AuditLine {
+    fileprivate mutating func add(_ cut: AuditRecord.Cut?) {
+        guard let cut else { return }
+        add(",\"cut\":", cut.bytes)
+        add(",\"digest\":", cut.digest)
     }
 }

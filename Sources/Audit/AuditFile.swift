@@ -11,6 +11,8 @@ import Synchronization
 /// before the next one; a record then says how many uses were not recorded. If the process is killed, at most the
 /// record that it was writing is lost. Only the kernel decides when the records reach the disk: a power failure may
 /// lose those of the last half a minute.
+///
+/// The signature of a checkpoint takes ten times as long as a record, and is made elsewhere: see ``sign(after:)``.
 package final class AuditFile: Sendable {
     /// The space reserved for a required audit.
     private static let reserveBytes = 64 * 1024
@@ -21,7 +23,7 @@ package final class AuditFile: Sendable {
     /// Between two reports of a beginning gap.
     private static let reportIntervalSeconds: UInt64 = 60
 
-    private struct State {
+    struct State: ~Copyable {
         /// With the line of which `rest` is left.
         var chain: AuditChain
         /// The part of the last lines that could not be written.
@@ -37,6 +39,9 @@ package final class AuditFile: Sendable {
         var isClosed = false
         /// In monotonic seconds.
         var lastCheckpoint: UInt64
+        /// A checkpoint is being made.
+        var isSigning = false
+        var line = AuditLine()
 
         // Reports.
         var unreported: UInt64 = 0
@@ -46,9 +51,10 @@ package final class AuditFile: Sendable {
 
     package let path: String
     private let descriptor: Int32
-    private let key: AuditKey
+    let key: AuditKey
     private let isRequired: Bool
-    private let clock: @Sendable () -> Timestamp
+    let clock: @Sendable () -> Timestamp
+    private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
     private let isFailing = Atomic(false)
@@ -56,11 +62,13 @@ package final class AuditFile: Sendable {
     /// Opens the file at `path`, creates it with mode 0600 if it does not exist, and continues its chain. Throws if
     /// another process writes it, if its end has a fault, and if another key has signed it.
     ///
-    /// `isRequired`: ``refuses`` while the file cannot be written. `report` is called with a sentence when records are
-    /// lost, and when the file can be written again.
+    /// `isRequired`: ``refuses`` while the file cannot be written. `run` runs the work of a checkpoint, one after
+    /// another and not on an event loop; without it, ``append(_:)`` does. `report` is called with a sentence when
+    /// records are lost, and when the file can be written again.
     package init(
         path: String, key: AuditKey, isRequired: Bool = false,
         clock: @escaping @Sendable () -> Timestamp = { Timestamp(WallClock.now()) },
+        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         report: @escaping @Sendable (String) -> Void
     ) throws(AuditError) {
         let file = try Self.open(path)
@@ -77,6 +85,7 @@ package final class AuditFile: Sendable {
         self.key = key
         self.isRequired = isRequired
         self.clock = clock
+        self.run = run
         self.report = report
         state = Mutex(
             State(chain: chain, rest: bytes, canReserve: isRequired, lastCheckpoint: Self.monotonicSeconds()))
@@ -127,33 +136,38 @@ package final class AuditFile: Sendable {
     /// Records a use. Returns whether the record is in the file.
     @discardableResult
     package func append(_ use: CredentialUse) -> Bool {
-        change { state in
+        let (isRecorded, due) = change { state -> (Bool, UInt64?) in
             catchUp(&state)
             guard !state.isClosed, state.rest.isEmpty, state.lost == 0 else {
                 lose(&state)
-                return false
+                return (false, nil)
             }
-            let isWritten = put(&state) { $0.use(use) }
+            var chain = state.chain
+            chain.use(use, in: &state.line)
+            let isWritten = put(state.line.bytes, then: chain, &state)
             state.isUseUnfinished = !state.rest.isEmpty
             if !isWritten { lose(&state) }
-            if state.chain.isCheckpointDue { checkpoint(&state) }
             if isRequired, state.rest.isEmpty, state.reservedBytes < Self.leastReserveBytes { reserve(&state) }
-            return isWritten && state.rest.isEmpty
+            let due = state.chain.isCheckpointDue ? state.beginCheckpoint(now: Self.monotonicSeconds()) : nil
+            return (isWritten && state.rest.isEmpty, due)
         }
+        if let due { run { [self] in sign(after: due) } }
+        return isRecorded
     }
 
     /// Called every second: writes what could not be written before, and the checkpoint of a minute with records.
     /// `now` is in monotonic seconds.
     package func secondPassed(now: UInt64) {
-        change { state in
-            guard !state.isClosed else { return }
+        let due = change { state -> UInt64? in
+            guard !state.isClosed else { return nil }
             if state.failure != 0 {
                 catchUp(&state)
                 if isRequired, state.rest.isEmpty, state.lost == 0 { reserve(&state) }
             }
             let isDue = now >= state.lastCheckpoint && now - state.lastCheckpoint >= Self.checkpointSeconds
-            if isDue, state.chain.unsigned > 0 { checkpoint(&state, now: now) }
+            return isDue ? state.beginCheckpoint(now: now) : nil
         }
+        if let due { run { [self] in sign(after: due) } }
     }
 
     /// Opens the file at the path again, after it was renamed, and creates it. The chain continues in it. If that is
@@ -216,33 +230,38 @@ package final class AuditFile: Sendable {
 
     /// Completes the last line, and notes the gap.
     private func catchUp(_ state: inout State) {
-        if !state.rest.isEmpty { state.rest.removeFirst(write(state.rest[...], &state)) }
+        if !state.rest.isEmpty {
+            let rest = state.rest
+            state.rest.removeFirst(rest.withUnsafeBytes { write($0, &state) })
+        }
         guard state.rest.isEmpty else { return }
         state.isUseUnfinished = false
         guard state.lost > 0 else { return }
-        let lost = state.lost
-        if put(&state, { [clock] in $0.lost(lost, at: clock()) }) { state.lost = 0 }
+        var chain = state.chain
+        let line = chain.lost(state.lost, at: clock())
+        if put(line, then: chain, &state) { state.lost = 0 }
     }
 
-    /// Writes a line, or at least its beginning. Otherwise the chain stays as it was.
-    private func put(_ state: inout State, _ line: (inout AuditChain) -> [UInt8]?) -> Bool {
-        var chain = state.chain
-        guard let line = line(&chain) else {
-            state.failure = EIO
-            return false
-        }
-        let written = write(line[...], &state)
+    func put(_ line: [UInt8], then chain: AuditChain, _ state: inout State) -> Bool {
+        line.withUnsafeBytes { put($0, then: chain, &state) }
+    }
+
+    /// Writes a line, or at least its beginning, after which the chain is `chain`. Otherwise the chain stays as it was.
+    private func put(_ line: UnsafeRawBufferPointer, then chain: AuditChain, _ state: inout State) -> Bool {
+        let written = write(line, &state)
         guard written > 0 else { return false }
         state.chain = chain
-        state.rest = Array(line.dropFirst(written))
+        if written < line.count { state.rest = Array(line[written...]) }
         state.reservedBytes -= written
         return true
     }
 
-    private func checkpoint(_ state: inout State, isEnd: Bool = false, now: UInt64 = monotonicSeconds()) {
+    /// Writes a signed record, and signs it meanwhile.
+    func checkpoint(_ state: inout State, isEnd: Bool = false) {
         guard state.rest.isEmpty, state.lost == 0 else { return }
-        state.lastCheckpoint = now
-        _ = put(&state) { [key, clock] in $0.checkpoint(at: clock(), key: key, isEnd: isEnd) }
+        var chain = state.chain
+        guard let line = chain.checkpoint(at: clock(), key: key, isEnd: isEnd) else { return state.failure = EIO }
+        _ = put(line, then: chain, &state)
     }
 
     /// Writes the first record of another file.
@@ -260,11 +279,11 @@ package final class AuditFile: Sendable {
     }
 
     /// Returns how many bytes were written: all, unless the disk is full.
-    private func write(_ bytes: ArraySlice<UInt8>, _ state: inout State) -> Int {
+    private func write(_ bytes: UnsafeRawBufferPointer, _ state: inout State) -> Int {
         var written = 0
         state.failure = 0
         while written < bytes.count {
-            let count = bytes.dropFirst(written).withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            let count = Glibc.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 state.failure = count < 0 ? errno : ENOSPC
@@ -289,7 +308,7 @@ package final class AuditFile: Sendable {
         }
     }
 
-    private func releaseSpace(_ state: State) {
+    private func releaseSpace(_ state: borrowing State) {
         if isRequired, state.canReserve, let size { ftruncate(descriptor, size) }
     }
 
@@ -308,7 +327,7 @@ package final class AuditFile: Sendable {
 
     /// Changes the state, and reports a gap that begins or ends.
     @discardableResult
-    private func change<Result: Sendable>(_ body: (inout sending State) -> Result) -> Result {
+    func change<Result: Sendable>(_ body: (inout sending State) -> Result) -> Result {
         let (result, sentence) = state.withLock { state in
             let wasFailing = state.failure != 0
             let result = body(&state)

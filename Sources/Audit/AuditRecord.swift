@@ -71,7 +71,7 @@ extension AuditRecord {
         guard line.count > Self.hashMemberBytes, line[content.endIndex...].starts(with: Self.hashMember) else {
             throw .malformed("the line does not end with a hash")
         }
-        let digits = AuditLine.hash(of: content + [UInt8(ascii: "}")])
+        let digits = Hex.digits(Digest.sha256.hash(content + [UInt8(ascii: "}")]))
         guard line[content.endIndex...].elementsEqual(Self.hashMember + digits + "\"}".utf8) else {
             throw .changed
         }

@@ -70,6 +70,13 @@ enum AuditFixture {
 }
 
 extension AuditChain {
+    /// The line of a use.
+    mutating func use(_ use: CredentialUse) -> [UInt8] {
+        var line = AuditLine()
+        self.use(use, in: &line)
+        return Array(line.bytes)
+    }
+
     /// ``checkpoint(at:key:isEnd:)``; throws if OpenSSL cannot sign.
     mutating func signed(at time: Timestamp, key: AuditKey, isEnd: Bool = false) throws -> [UInt8] {
         var next = self
