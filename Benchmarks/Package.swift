@@ -53,6 +53,7 @@ let package = Package(
         module("Cookies", ["Cryptography"]),
         module("JSON", ["Cryptography"]),
         module("Events", ["JSON", "Cryptography"]),
+        module("Audit", ["JSON", "Cryptography", "CLinux"]),
         module("Challenges", ["JSON", "Addresses", "Cryptography"]),
         module("SPNEGO", ["Cryptography"]),
         module("NTLM", ["SPNEGO", "Challenges", "Cryptography"]),
@@ -89,8 +90,8 @@ let package = Package(
             dependencies: ["CMeter"]
                 + dependencies(
                     [
-                        "HTTP1", "Events", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault", "Addresses",
-                        "Cryptography", "ChannelTLS",
+                        "HTTP1", "Events", "Audit", "Challenges", "NTLM", "SitePolicy", "Certificates", "Vault",
+                        "Addresses", "Cryptography", "ChannelTLS",
                         "TLS", "Answering", "Upstream", "Proxy",
                     ], nio + [embedded])),
     ]

@@ -16,7 +16,7 @@ import Glibc
 
     private static let groups =
         HeadBenchmarks.groups + SiteBenchmarks.groups + ChallengeBenchmarks.groups + NTLMBenchmarks.groups
-        + CertificateBenchmarks.groups + VaultBenchmarks.groups + DataPathBenchmarks.groups
+        + CertificateBenchmarks.groups + VaultBenchmarks.groups + AuditBenchmarks.groups + DataPathBenchmarks.groups
 
     private var checks = false
     private var updates = false
