@@ -108,6 +108,7 @@ extension ExchangeDriver: OriginStreamDelegate {
     func originFailed(_ error: UpstreamError) {
         let wasReused = (connection?.requestCount ?? 0) > 1
         let wasHTTP2 = connection?.http2 != nil
+        let wasTurnedAway = mayBeTurnedAway
         services.shared.observer?.ended(error, at: origin)
         if error.code == .ownFault { services.shared.tellOwnFault(error.detail) }
         _ = acquisition.release()
@@ -129,8 +130,9 @@ extension ExchangeDriver: OriginStreamDelegate {
             {
                 return drained(lastStep)
             }
-            if isGone || (error.code == .closedBeforeResponse && wasReused), head.method.isIdempotent,
-                !body.hasLostItsStart, body.hasEnded || body.isWithheld, acquisition.retries(), answers.mayAnswerAgain()
+            let isClosed = error.code == .closedBeforeResponse && (wasReused || wasTurnedAway)
+            if isGone || isClosed, head.method.isIdempotent, !body.hasLostItsStart, body.hasEnded || body.isWithheld,
+                acquisition.retries(), answers.mayAnswerAgain()
             {
                 // The origin closed an idle connection, or its network is gone. RFC 9112 §9.3.1 permits one more
                 // attempt. It is unknown whether a password that was sent ahead has been read.
@@ -155,6 +157,13 @@ extension ExchangeDriver: OriginStreamDelegate {
         case .preparing, .done:
             break
         }
+    }
+
+    /// Whether the end of a connection that was new may be that of a server that restarts, such as Apache, and not the
+    /// answer to this request. Another connection then serves the request. The content of a request, the client's own
+    /// NTLM, and a reset of the stream alone are reasons that it may be about the request.
+    private var mayBeTurnedAway: Bool {
+        !head.hasBody && !clientBindsConnection && connection?.http2?.isReusable != true
     }
 
     private func switchProtocols(_ response: ResponseHead) {
