@@ -28,16 +28,43 @@ extension HTTP2Session {
         }
     }
 
-    /// Charges DATA on closed streams, which nghttp2 drops without a report. False if the connection ends here.
-    func chargeDropped(_ octets: UnsafeRawBufferPointer) -> Bool {
+    /// Charges DATA on closed streams, which nghttp2 drops without a report. Returns the increments of 0 in `octets`;
+    /// nil if the connection ends here.
+    func follow(_ octets: UnsafeRawBufferPointer) -> [FrameWalk.NullIncrement]? {
+        guard role == .server else { return walk.follow(octets) { _ in } }
         var count = 0
         let (last, open) = (lastStreamID, streams)
-        walk.follow(octets) { head in
+        let found = walk.follow(octets) { head in
             guard UInt32(head.type) == NGHTTP2_DATA.rawValue, head.streamID > 0, head.streamID <= last else { return }
             if open[head.streamID] == nil { count += 1 }
         }
-        for _ in 0..<count where !spend(.other) { return false }
-        return true
+        for _ in 0..<count where !spend(.other) { return nil }
+        return found
+    }
+
+    /// An increment of 0 is an error of its stream (RFC 9113 §6.9), of which nghttp2 makes one of the connection. It
+    /// gets an increment of 1 instead, which it ignores because the stream is being reset.
+    func pass(_ octets: UnsafeRawBufferPointer, without increments: [FrameWalk.NullIncrement]) {
+        var start = 0
+        for increment in increments {
+            pass(UnsafeRawBufferPointer(rebasing: octets[start..<increment.offset]))
+            if failure == nil, let stream = streams[increment.streamID] {
+                stream.reset(.protocolError)
+                _ = spend(.other)
+            }
+            withUnsafeBytes(of: UInt8(1)) { pass($0) }
+            start = increment.offset + 1
+        }
+        pass(UnsafeRawBufferPointer(rebasing: octets[start...]))
+    }
+
+    private func pass(_ octets: UnsafeRawBufferPointer) {
+        guard failure == nil, let first = octets.baseAddress, octets.count > 0 else { return }
+        isBusy = true
+        let used = nghttp2_session_mem_recv(raw, first.assumingMemoryBound(to: UInt8.self), octets.count)
+        isBusy = false
+        // A faulty preface, or a peer that does not read the replies that it asks for.
+        if used < 0 { fail(used == Int(NGHTTP2_ERR_FLOODED.rawValue) ? .enhanceYourCalm : .protocolError) }
     }
 
     /// HEADERS on a lower identifier are trailers, or late trailers of a stream that we reset; but a stream that the

@@ -61,11 +61,10 @@ package final class HTTP2Session {
     /// Identifiers that the client skipped, at most ``skippedRangeLimit`` ranges.
     @exclusivity(unchecked) var skipped: [ClosedRange<Int32>] = []
     @exclusivity(unchecked) var lastStreamID: Int32 = 0
-    /// Servers only, after the client's preface (RFC 9113 §3.4).
-    @exclusivity(unchecked) var walk = FrameWalk(prefaceBytes: 24)
+    @exclusivity(unchecked) var walk: FrameWalk
     /// The time of the current `receive`, in nanoseconds.
     @exclusivity(unchecked) var now: UInt64
-    @exclusivity(unchecked) private var isBusy = false
+    @exclusivity(unchecked) var isBusy = false
     @exclusivity(unchecked) private var settingsAreOut = false
     @exclusivity(unchecked) private var drainLimit = 0
     @exclusivity(unchecked) private var drainedBytes = 0
@@ -82,6 +81,8 @@ package final class HTTP2Session {
         self.now = now
         budget = FrameBudget(at: now)
         block = FieldBlock(settings)
+        // The client's preface (RFC 9113 §3.4).
+        walk = FrameWalk(prefaceBytes: role == .server ? 24 : 0)
         var session: OpaquePointer?
         let isServer = role == .server
         var memory = WipedMemory.functions
@@ -104,14 +105,10 @@ package final class HTTP2Session {
     /// nanoseconds of a monotonic clock.
     package func receive(_ octets: UnsafeRawBufferPointer, at now: UInt64) {
         precondition(!isBusy, "receive called inside a delegate's call")
-        guard failure == nil, let start = octets.baseAddress, octets.count > 0 else { return }
+        guard failure == nil, octets.count > 0 else { return }
         self.now = now
-        guard role == .client || chargeDropped(octets) else { return }
-        isBusy = true
-        let used = nghttp2_session_mem_recv(raw, start.assumingMemoryBound(to: UInt8.self), octets.count)
-        isBusy = false
-        // A faulty preface, or a peer that does not read the replies that it asks for.
-        if used < 0 { fail(used == Int(NGHTTP2_ERR_FLOODED.rawValue) ? .enhanceYourCalm : .protocolError) }
+        guard let increments = follow(octets) else { return }
+        pass(octets, without: increments)
     }
 
     /// Lets the delegate append what is to be sent to its output, until that is about `limit` octets long or nothing
