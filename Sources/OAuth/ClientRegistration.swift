@@ -21,7 +21,8 @@ package struct ClientRegistration: Sendable {
         guard let endpoint = metadata.registrationEndpoint else {
             throw OAuthError(
                 .unsupportedProvider, .provider, "\(metadata.issuer) does not register clients by itself",
-                hint: "register one there, with the redirect URI \(redirect.text), and pass --client-id")
+                hint: "register one there, with the redirect URI \(redirect.text), and pass --client-id"
+                    + (metadata.readsClientDocuments ? ", or the address of a client's metadata document" : ""))
         }
         func list(_ texts: [String]) -> JSONValue { JSONValue(.array(texts.map { JSONValue(.string($0)) })) }
         var members = [
@@ -38,8 +39,9 @@ package struct ClientRegistration: Sendable {
     }
 
     /// The client's identifier (§3.2.1). Throws the provider's error (§3.2.2), `malformedResponse`, or
-    /// `unsupportedProvider` if the client would need a secret.
-    package static func identifier(_ outcome: ProviderOutcome) throws(OAuthError) -> String {
+    /// `unsupportedProvider` if the client is not the one that was asked for: it would need a secret, or it has another
+    /// redirect URI or no authorization codes.
+    package func identifier(_ outcome: ProviderOutcome) throws(OAuthError) -> String {
         let response = try outcome.response(from: .registration)
         let what = "the response of the client registration endpoint"
         guard response.status == 201 || response.status == 200 else {
@@ -62,6 +64,22 @@ package struct ClientRegistration: Sendable {
                 "the provider has registered a client with a secret, and a program on this machine cannot keep one",
                 hint: "register a public client there, and pass --client-id")
         }
+        try check(value)
         return identifier
+    }
+
+    /// The provider may replace what was asked for (§3.2.1), and says what it has registered.
+    private func check(_ registered: JSONValue) throws(OAuthError) {
+        func unlike(_ what: String) -> OAuthError {
+            OAuthError(
+                .unsupportedProvider, .provider, "the provider has registered a client \(what)",
+                hint: "register a public client there, with the redirect URI \(redirect.text), and pass --client-id")
+        }
+        if let redirects = registered.texts("redirect_uris"), !redirects.containsExactly(redirect.text) {
+            throw unlike("with another redirect URI, \(PrintableText.longer(redirects.first ?? "none"))")
+        }
+        if let grants = registered.texts("grant_types"), !grants.containsExactly("authorization_code") {
+            throw unlike("that may not use the grant authorization_code")
+        }
     }
 }

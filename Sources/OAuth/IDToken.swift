@@ -24,6 +24,8 @@ package struct IDToken: Sendable, Equatable {
         package var clientIdentifier: String
         /// The nonce of the request; nil if none was sent, as in the device flow.
         package var nonce: String?
+        /// After a refresh: the nonce that the token must have if it has one (§12.2).
+        package var earlierNonce: String?
         /// The access token of the same response (§3.1.3.6).
         package var accessToken: Secret?
         /// After a refresh: the subject of the first token (§12.2).
@@ -73,6 +75,9 @@ package struct IDToken: Sendable, Equatable {
             guard let received = members.nonce, Secret(utf8: received) == Secret(utf8: nonce) else {
                 throw SignedToken.invalid("its nonce is not that of this sign-in")
             }
+        }
+        if let earlier = expected.earlierNonce, let received = members.nonce, !earlier.isExactly(received) {
+            throw SignedToken.invalid("its nonce is not that of the sign-in")
         }
         if let hash = members.accessTokenHash, let accessToken = expected.accessToken {
             try Self.check(hash, of: accessToken, token.algorithm)

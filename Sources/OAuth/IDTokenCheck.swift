@@ -15,12 +15,15 @@ struct IDTokenCheck: Sendable {
         case unknownKey
     }
 
-    /// Parses the token and checks its claims, before its signature.
+    /// Parses the token and checks its claims, before its signature. An algorithm that the provider does not promise is
+    /// not permitted (OpenID Connect Discovery §3), although the provider has published the key: nothing else says
+    /// which algorithm was agreed on (Core §3.1.3.7 item 7).
     init(
         _ text: Secret, _ expected: IDToken.Expectation, algorithms: Set<SignatureAlgorithm>,
         _ metadata: ProviderMetadata
     ) throws(OAuthError) {
-        token = try SignedToken(parsing: text, algorithms: algorithms)
+        let promised = metadata.idTokenAlgorithms.map(algorithms.intersection)
+        token = try SignedToken(parsing: text, algorithms: promised ?? algorithms)
         claims = try IDToken(token, expected)
         keysEndpoint = metadata.keysEndpoint
     }

@@ -19,12 +19,12 @@ package struct Issuer: Hashable, Sendable, CustomStringConvertible {
 
     /// The possible locations of the metadata, in the order to try: the issuer with `/.well-known/openid-configuration`
     /// after it (OpenID Connect Discovery §4.1), then with `/.well-known/oauth-authorization-server` between host and
-    /// path (RFC 8414 §3.1).
+    /// path (RFC 8414 §3.1), then with the former name there (RFC 8414 §5), if there is a path.
     package var metadataLocations: [EndpointURL] {
-        let path = url.path.hasSuffix("/") ? url.path.dropLast() : url.path
-        return [
-            url.replacing(path: path + "/.well-known/openid-configuration"),
-            url.replacing(path: "/.well-known/oauth-authorization-server" + path),
-        ]
+        let path = String(url.path.hasSuffix("/") ? url.path.dropLast() : url.path)
+        let (openID, authorizationServer) =
+            ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+        let locations = [path + openID, authorizationServer + path] + (path.isEmpty ? [] : [openID + path])
+        return locations.map { url.replacing(path: $0) }
     }
 }

@@ -27,6 +27,8 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let sendsIssuerInResponses: Bool
     /// RFC 7591 §3.
     package private(set) var registrationEndpoint: EndpointURL?
+    /// Whether a client's identifier may be the address of its ``ClientDocument``.
+    package private(set) var readsClientDocuments = false
     /// `scopes_supported`; empty if the provider does not say.
     package private(set) var scopes: [String] = []
     package let responseModes: [String]?
@@ -34,6 +36,8 @@ package struct ProviderMetadata: Sendable, Equatable {
     package let revocationEndpointAuthenticationMethods: [String]?
     /// The signature algorithms of client assertions; nil if the provider does not say.
     package private(set) var tokenEndpointAuthenticationAlgorithms: [String]?
+    /// Those of ID tokens, without the ones that are not implemented; nil if the provider does not say.
+    package private(set) var idTokenAlgorithms: Set<SignatureAlgorithm>?
     /// Whether the issuer itself has published it; false if the profile names the endpoints.
     package private(set) var isPublished = false
 
@@ -86,6 +90,7 @@ package struct ProviderMetadata: Sendable, Equatable {
         revocationEndpoint = endpoint("revocation_endpoint")
         endSessionEndpoint = endpoint("end_session_endpoint")
         registrationEndpoint = endpoint("registration_endpoint")
+        readsClientDocuments = members.document.isTrue("client_id_metadata_document_supported")
         scopes = members.document.texts("scopes_supported") ?? []
         requiresPushedAuthorization = members.requiresPushedAuthorization
         sendsIssuerInResponses = members.sendsIssuerInResponses
@@ -94,6 +99,9 @@ package struct ProviderMetadata: Sendable, Equatable {
         revocationEndpointAuthenticationMethods = members.revocationEndpointAuthenticationMethods
         tokenEndpointAuthenticationAlgorithms = members.document.texts(
             "token_endpoint_auth_signing_alg_values_supported")
+        if let names = members.document.texts("id_token_signing_alg_values_supported"), !names.isEmpty {
+            idTokenAlgorithms = Set(names.compactMap(SignatureAlgorithm.init(named:)))
+        }
         isPublished = true
     }
 

@@ -20,6 +20,8 @@ package struct ProviderRequest: Sendable, Equatable {
         case revocation
         /// RFC 7591 §3.1.
         case registration
+        /// draft-ietf-oauth-client-id-metadata-document §4.
+        case clientDocument
         /// Of a GitHub App's token, which is no endpoint of OAuth.
         case installation
 
@@ -33,6 +35,7 @@ package struct ProviderRequest: Sendable, Equatable {
             case .token: "the token endpoint"
             case .revocation: "the revocation endpoint"
             case .registration: "the client registration endpoint"
+            case .clientDocument: "the client's metadata document"
             case .installation: "the endpoint for tokens of the GitHub App"
             }
         }
@@ -82,7 +85,8 @@ package struct ProviderRequest: Sendable, Equatable {
         switch purpose {
         case .keys: "application/jwk-set+json, application/json"
         case .installation: "application/vnd.github+json"
-        case .metadata, .pushedAuthorization, .deviceAuthorization, .token, .revocation, .registration:
+        case .metadata, .pushedAuthorization, .deviceAuthorization, .token, .revocation, .registration,
+            .clientDocument:
             "application/json"
         }
     }

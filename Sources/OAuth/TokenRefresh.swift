@@ -165,6 +165,7 @@ package struct TokenRefresh: Sendable {
                 issuer: metadata.issuer, clientIdentifier: wanted.client.identifier, accessToken: tokens.accessToken,
                 subject: subject, now: now, clockSkew: clockSkew)
             expected.checksTimes = false
+            expected.earlierNonce = self.tokens.idToken.flatMap { IDToken.claims(ofVerified: $0)?.text("nonce") }
             do throws(OAuthError) {
                 check = .success(try IDTokenCheck(text, expected, algorithms: algorithms, metadata))
             } catch {

@@ -69,7 +69,13 @@ extension ProviderClient {
     package func register(_ client: ClientRegistration, at metadata: ProviderMetadata) async throws(OAuthError)
         -> String
     {
-        try ClientRegistration.identifier(await send(try client.request(at: metadata)))
+        try client.identifier(await send(try client.request(at: metadata)))
+    }
+
+    /// The metadata document of a client, at its identifier. Throws ``OAuthError``.
+    package func clientDocument(_ identifier: String) async throws(OAuthError) -> ClientDocument {
+        let location = try ClientDocument.location(identifier)
+        return try ClientDocument(await send(ProviderRequest(.clientDocument, location)), for: identifier)
     }
 
     /// The metadata of an issuer. Throws ``OAuthError``.

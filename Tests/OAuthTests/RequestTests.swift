@@ -102,8 +102,8 @@ import Testing
         }
     }
 
-    /// OpenID Connect Discovery §4.1 and RFC 8414 §3.1.
-    @Test func theMetadataHasTwoPlaces() throws {
+    /// OpenID Connect Discovery §4.1, RFC 8414 §3.1 and §5.
+    @Test func theMetadataHasTwoPlacesAndAThirdBelowAPath() throws {
         #expect(
             try Issuer("https://example.com").metadataLocations.map(\.description) == [
                 "https://example.com/.well-known/openid-configuration",
@@ -114,6 +114,7 @@ import Testing
                 try Issuer(text).metadataLocations.map(\.description) == [
                     "https://example.com/issuer1/.well-known/openid-configuration",
                     "https://example.com/.well-known/oauth-authorization-server/issuer1",
+                    "https://example.com/.well-known/openid-configuration/issuer1",
                 ])
         }
         #expect(error { _ = try Issuer("https://example.com/?a=b") }?.code == .configuration)

@@ -52,6 +52,7 @@ import Testing
                 signIn.received(Provider.response(status, type: "text/html", "<html>"), now: now))
             #expect(second.url.description == "https://id.example/.well-known/oauth-authorization-server/tenant")
             var failed = signIn
+            _ = failed.received(Provider.response(404, ""), now: now)
             #expect(Scene.failure(failed.received(Provider.response(404, ""), now: now)) == .unsupportedProvider)
             guard case .open = signIn.received(Scene.metadata(), now: now) else { throw Unexpected("no URL") }
         }

@@ -30,26 +30,31 @@ struct SiteSignIn {
         let site = SiteProfile(url, challenge, resource)
         let issuer = try chosen(of: resource.servers, for: url)
         let metadata = try await client.metadata(of: issuer)
-        let redirect = try RedirectURI("http://127.0.0.1:\(port ?? .random(in: Self.ports))/")
         let scopes = site.scopes(at: metadata)
-        let registration = ClientRegistration(name: "Countersign", redirect: redirect, scopes: scopes)
-        if clientID == nil {
-            // Before the question: whoever agrees must not read afterwards that it cannot be.
-            _ = try registration.request(at: metadata)
-            guard try confirmation.asks("Register this program as a client at \(issuer)?") else {
-                throw CountersignError(
-                    .refused, "nothing was done",
-                    hint: "register a client yourself, with the redirect URI \(redirect.text), and pass --client-id")
-            }
-        }
-        let identifier: String
-        if let clientID {
-            identifier = clientID
-        } else {
-            identifier = try await client.register(registration, at: metadata)
-        }
+        let (identifier, redirect) = try await chosenClient(at: issuer, metadata, scopes)
         let document = site.document(issuer, client: identifier, redirect, scopes: scopes)
         return try SignInProfile.parsed(Array(document.utf8), from: place)
+    }
+
+    /// The client that the person names, or else one that is registered if the person agrees. If the identifier is the
+    /// address of a metadata document, and the provider reads such documents, the redirect URI is that of the document.
+    private func chosenClient(
+        at issuer: Issuer, _ metadata: ProviderMetadata, _ scopes: [String]
+    ) async throws -> (identifier: String, RedirectURI) {
+        if let clientID, metadata.readsClientDocuments, ClientDocument.isOne(clientID) {
+            return (clientID, try await client.clientDocument(clientID).redirect)
+        }
+        let redirect = try RedirectURI("http://127.0.0.1:\(port ?? .random(in: Self.ports))/")
+        if let clientID { return (clientID, redirect) }
+        let registration = ClientRegistration(name: "Countersign", redirect: redirect, scopes: scopes)
+        // Before the question: whoever agrees must not read afterwards that it cannot be.
+        _ = try registration.request(at: metadata)
+        guard try confirmation.asks("Register this program as a client at \(issuer)?") else {
+            throw CountersignError(
+                .refused, "nothing was done",
+                hint: "register a client yourself, with the redirect URI \(redirect.text), and pass --client-id")
+        }
+        return (try await client.register(registration, at: metadata), redirect)
     }
 
     /// The provider that the person wants. The site names it, and could name any.
