@@ -55,7 +55,7 @@ package final class KerberosAuthenticator: Authenticator {
     package func obstacle(to credential: EnrolledCredential, _ context: RequestContext) -> String? {
         switch credential {
         case .ticket, .principal: nil
-        case .password, .token, .identity, .device: "Kerberos needs a ticket"
+        case .password, .token, .identity, .device, .aws: "Kerberos needs a ticket"
         }
     }
 
