@@ -148,6 +148,7 @@ extension ChallengeController {
         case .token(let token): credential = .token(BearerToken(token))
         case .identity(let name): throw no("identity \"\(name)\" can answer only a TLS certificate request, not a 401")
         case .device: throw no("device certificates are used only by exchanges and the proxy")
+        case .aws: throw no("keys of AWS sign requests, and answer no challenge")
         case .ticket, .principal: throw no("Kerberos tickets are used only by exchanges and the proxy")
         }
         guard let reference = credential.reference else { throw no("the credential cannot be sent") }
