@@ -40,6 +40,9 @@ package final class SiteInventory: Sendable {
         }
     }
 
+    /// The origins that occur in ``json``, by name.
+    package var names: [String] { sites.withLock { $0.keys.sorted() } }
+
     /// One object for each origin, by name.
     package var json: [JSONObject] {
         let sites = sites.withLock { $0 }

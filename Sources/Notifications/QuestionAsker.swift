@@ -12,6 +12,8 @@ package protocol QuestionAsker: Sendable {
     func questionEnded(_ id: UInt64, answer: String?)
     /// Asks nothing more, and leaves nothing behind. Waits for that, for at most a second.
     func stop()
+    /// Whether the person sees the questions now where the log is, which need not have them, too.
+    var isInPlaceOfLog: Bool { get }
 }
 
 /// Where the questions are, and where the answers go.

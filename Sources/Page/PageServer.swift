@@ -18,14 +18,21 @@ package final class PageServer: Sendable {
         let readContent: @Sendable (_ byteCount: Int) -> [UInt8]?
         /// False if the peer is gone.
         let write: @Sendable ([UInt8]) -> Bool
+        /// Whether the peer is gone. Does not block.
+        let isClosed: @Sendable () -> Bool
+        /// From any thread: the other closures return, and do nothing more.
+        let end: @Sendable () -> Void
 
         package init(
             readLine: @escaping @Sendable () -> [UInt8]?, readContent: @escaping @Sendable (Int) -> [UInt8]?,
-            write: @escaping @Sendable ([UInt8]) -> Bool
+            write: @escaping @Sendable ([UInt8]) -> Bool, isClosed: @escaping @Sendable () -> Bool,
+            end: @escaping @Sendable () -> Void
         ) {
             self.readLine = readLine
             self.readContent = readContent
             self.write = write
+            self.isClosed = isClosed
+            self.end = end
         }
     }
 
@@ -72,10 +79,12 @@ package final class PageServer: Sendable {
     package static let ownHost = "countersign.localhost"
 
     /// Between two comment lines of an event stream without events.
-    private static let silence = DispatchTimeInterval.seconds(15)
+    private static let silence: Int64 = 15
+    /// Between two looks at whether the reader of a stream is still there.
+    private static let lookInterval = DispatchTimeInterval.seconds(1)
 
     private let document: PageDocument
-    private let events: EventBoard
+    private let streams: PageStreams
     private let services: Services
     private let tokens = PageTokens()
     private let random: @Sendable (Int) -> [UInt8]
@@ -88,7 +97,7 @@ package final class PageServer: Sendable {
         now: @escaping @Sendable () -> Int64
     ) {
         self.document = PageDocument(document)
-        self.events = events
+        streams = PageStreams(events)
         self.services = services
         self.random = random
         self.now = now
@@ -99,6 +108,9 @@ package final class PageServer: Sendable {
 
     /// Whether a line begins a request to the page.
     package static func isRequestLine(_ line: [UInt8]) -> Bool { PageRequest.isRequestLine(line) }
+
+    /// Answers a request, which was not read, that there is no room for it.
+    package func refuse(_ reason: String, on connection: Connection) { send(.error(503, reason), on: connection) }
 
     /// Serves the request that begins with `line`.
     package func serve(_ line: [UInt8], on connection: Connection) {
@@ -202,23 +214,30 @@ package final class PageServer: Sendable {
 
     /// Server-sent events (HTML, section 9.2) until the reader is gone.
     private func stream(on connection: Connection) {
-        let reader = events.reader()
-        defer { events.remove(reader) }
+        let stream = streams.begin(end: connection.end)
+        defer { streams.end(stream) }
         guard connection.write(PageResponse(200, "text/event-stream", []).head(byteCount: nil)),
             connection.write(Array(": \(Self.ownHost)\n\n".utf8))
         else { return }
-        while let batch = reader.next(timeout: Self.silence) {
-            var bytes: [UInt8] = []
-            for event in batch {
-                bytes.append(contentsOf: "id: ".utf8)
-                JSONObject.append(event.number, to: &bytes)
-                bytes.append(contentsOf: "\nevent: ".utf8)
-                bytes.append(contentsOf: event.name.utf8)
-                bytes.append(contentsOf: "\ndata: ".utf8)
-                bytes.append(contentsOf: event.line)
-                bytes.append(UInt8(ascii: "\n"))
-            }
-            guard connection.write(batch.isEmpty ? Array(":\n\n".utf8) : bytes) else { return }
+        var lastWritten = now()
+        while let batch = stream.reader.next(timeout: Self.lookInterval), !connection.isClosed() {
+            guard !batch.isEmpty || now() - lastWritten >= Self.silence else { continue }
+            guard connection.write(batch.isEmpty ? Array(":\n\n".utf8) : Self.lines(batch)) else { return }
+            lastWritten = now()
         }
+    }
+
+    private static func lines(_ batch: [Event]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for event in batch {
+            bytes.append(contentsOf: "id: ".utf8)
+            JSONObject.append(event.number, to: &bytes)
+            bytes.append(contentsOf: "\nevent: ".utf8)
+            bytes.append(contentsOf: event.name.utf8)
+            bytes.append(contentsOf: "\ndata: ".utf8)
+            bytes.append(contentsOf: event.line)
+            bytes.append(UInt8(ascii: "\n"))
+        }
+        return bytes
     }
 }

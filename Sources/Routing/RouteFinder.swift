@@ -53,10 +53,9 @@ package final class RouteFinder: RouteFinding {
     package func load() async -> [String] {
         var faults: [String] = []
         for (source, script) in scripts {
-            guard let error = await script.load(afresh: true).fault else { continue }
-            let sentence = Self.sentence(source, error)
+            let sentence = await script.load(afresh: true).fault.map { Self.sentence(source, $0) }
             state.withLock { $0.faults[source] = sentence }
-            faults.append(sentence)
+            if let sentence { faults.append(sentence) }
         }
         forgetNetwork()
         return faults.sorted()
@@ -91,6 +90,12 @@ package final class RouteFinder: RouteFinding {
 
     private static func sentence(_ source: ScriptSource, _ error: ScriptError) -> String {
         "--parent: the script \(source): \(error.reason)"
+    }
+
+    /// What is known now, without asking anybody.
+    package var report: RouteReport {
+        let (failed, faults) = state.withLock { ($0.chooser.failed(at: .now), $0.faults) }
+        return RouteReport(settings.sources, failed: failed, faults: faults)
     }
 
     // MARK: In the background

@@ -81,6 +81,21 @@ import Testing
         #expect(stage.ask(board) != nil)
     }
 
+    @Test func afterAnotherProcessHasTakenOverNobodyIsAsked() {
+        let stage = Stage()
+        let board = stage.board()
+        _ = stage.ask(board, program: "/usr/bin/curl")
+        _ = board.answer(1, .quarter)
+        _ = stage.ask(board)
+        board.handOver()
+        #expect(stage.outcomes.withLock { $0 } == [.allowed, .replaced] && board.questions.isEmpty)
+        #expect(stage.log.withLock { $0.last } == "ended 2 none")
+        _ = stage.ask(board)
+        #expect(stage.outcomes.withLock { $0.last } == .replaced && board.questions.isEmpty)
+        #expect(stage.ask(board, program: "/usr/bin/curl") == nil, "what was agreed before still counts")
+        #expect(stage.log.withLock { $0.count } == 4, "nothing more is asked")
+    }
+
     @Test func anUnknownProgramIsPermittedOnce() {
         let stage = Stage()
         let board = stage.board()

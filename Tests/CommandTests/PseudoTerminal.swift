@@ -79,6 +79,24 @@ final class PseudoTerminal {
         }
     }
 
+    /// Types a key every tenth of a second until the screen contains the text: a key that comes too early may not
+    /// count.
+    func press(_ key: Character, until text: String, seconds: Double = patience) throws {
+        var next = ContinuousClock.now
+        let isShown: Bool? = poll(seconds: seconds) {
+            self.look()
+            if self.screen.contains(text) { return true }
+            guard ContinuousClock.now >= next else { return nil }
+            next = .now + .milliseconds(100)
+            var byte = key.asciiValue ?? 0
+            _ = write(self.person, &byte, 1)
+            return nil
+        }
+        guard isShown == true else {
+            throw HarnessError("the terminal does not show \(text.debugDescription): \(screen)")
+        }
+    }
+
     /// The terminal's settings.
     var echoes: Bool {
         var settings = termios()

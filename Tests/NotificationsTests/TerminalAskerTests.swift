@@ -118,6 +118,24 @@ import Testing
         #expect(desk.answers.isEmpty && pair.flags == before)
     }
 
+    @Test func theLogHasNoQuestionThatIsAskedBesideIt() throws {
+        let asker = try asker()
+        defer { asker.stop() }
+        #expect(asker.isInPlaceOfLog)
+        isForeground.value.store(false, ordering: .relaxed)
+        #expect(!asker.isInPlaceOfLog)
+    }
+
+    @Test func whatHasEndedWithTheProxyIsSaid() async throws {
+        let asker = try asker()
+        desk.ask([.made(1)])
+        try await waited { pair.readsKeys }
+        desk.end(1, nil)
+        asker.stop()
+        #expect(desk.reports.last?.hasPrefix("1: not answered: ") == true, "\(desk.reports)")
+        #expect(!pair.readsKeys)
+    }
+
     @Test func theEndOfTheProxyRestoresTheTerminal() async throws {
         let before = pair.flags
         let asker = try asker()

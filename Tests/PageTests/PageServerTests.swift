@@ -42,8 +42,9 @@ struct PageStage {
             now: { time.value })
     }
 
-    /// The response to a request whose lines end with CRLF. `limit`: after so many writes the peer is gone.
-    func response(to request: String, limit: Int = .max) -> String {
+    /// The response to a request whose lines end with CRLF. `limit`: after so many writes the peer is gone. `isClosed`:
+    /// it has gone without being written to.
+    func response(to request: String, limit: Int = .max, isClosed: Bool = false) -> String {
         let lines = Shared(request.split(separator: "\r\n", omittingEmptySubsequences: false).map { Array($0.utf8) })
         let output = Shared<[UInt8]>([])
         let writes = Shared(0)
@@ -60,7 +61,8 @@ struct PageStage {
                 output.value += bytes
                 writes.value += 1
                 return writes.value < limit
-            })
+            },
+            isClosed: { isClosed }, end: {})
         let first = lines.value.removeFirst() + [UInt8(ascii: "\r")]
         server.serve(first, on: connection)
         return String(decoding: output.value, as: UTF8.self)
@@ -191,6 +193,28 @@ struct PageStage {
         #expect(response.contains("Content-Type: text/event-stream\r\n"))
         #expect(response.contains("event: resumed\ndata: {\"event\":\"resumed\""))
         #expect(!stage.events.isWatched)
+    }
+
+    @Test func aStreamWithoutEventsEndsWithItsReader() throws {
+        let stage = PageStage()
+        let session = try stage.session()
+        let response = stage.response(
+            to: "GET /events HTTP/1.1\r\nAuthorization: Bearer \(session)\r\n\r\n", isClosed: true)
+        #expect(response.hasSuffix("\r\n\r\n: countersign.localhost\n\n"))
+        #expect(!stage.events.isWatched)
+    }
+
+    @Test func aNewStreamEndsTheOldestOfMany() {
+        let events = EventBoard()
+        let streams = PageStreams(events)
+        let ended = PageStage.Shared<[Int]>([])
+        let begun = (0..<PageStreams.limit + 2).map { number in streams.begin { ended.value += [number] } }
+        #expect(ended.value == [0, 1])
+        events.tell(.paused)
+        #expect(begun[0].reader.next(timeout: .seconds(60)) == nil)
+        #expect(begun[2].reader.next(timeout: .seconds(60))?.count == 1)
+        for stream in begun { streams.end(stream) }
+        #expect(!events.isWatched)
     }
 
     @Test func aCertificateIsPermittedInASession() throws {

@@ -19,6 +19,24 @@ import Testing
         #expect(try finder.known("https://git.intra.example/") == ["direct"])
     }
 
+    @Test func theReportHasWhatFails() async throws {
+        let scene = Scene()
+        let finder = try scene.finder(["http://a.example:8080", "pac:/proxy.pac", "direct"])
+        await finder.load()
+        let (listed, other) = (try proxy("a.example", 8080), try proxy("b.example", 80))
+        finder.parentFailed(other)
+        let report = finder.report
+        #expect(report.parents.map(\.parent) == [listed, other])
+        #expect(report.parents[0].lastFor == nil)
+        #expect(report.parents[1].lastFor.map { (.zero..<RouteChooser.memory).contains($0) } == true)
+        #expect(report.scripts.map(\.fault) == ["--parent: the script /proxy.pac: there is none"])
+        scene.serve(Self.choice)
+        await finder.load()
+        finder.parentAnswered(other)
+        #expect(finder.report.scripts.map(\.fault) == [nil])
+        #expect(finder.report.parents.map(\.parent) == [listed])
+    }
+
     @Test func aScriptFindsNoAddressOfANameWithANUL() async throws {
         let scene = Scene()
         scene.serve(

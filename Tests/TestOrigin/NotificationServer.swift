@@ -21,6 +21,17 @@ package final class NotificationServer: Sendable {
 
     package func stop() { process.stop() }
 
+    /// The person presses a button of a notification.
+    package func press(_ key: String, of number: UInt32) throws {
+        let done = try Command.run(
+            Tool.path("dbus-send"),
+            [
+                "--session", "--print-reply", "--dest=org.freedesktop.Notifications", "/org/freedesktop/Notifications",
+                "test.Person.Press", "uint32:\(number)", "string:\(key)",
+            ], environment: ["DBUS_SESSION_BUS_ADDRESS": bus.address], in: folder)
+        guard done.status == 0 else { throw HarnessError("dbus-send: \(done.said)") }
+    }
+
     /// A call that the server has received.
     package struct Call: Decodable, Equatable, Sendable {
         package let call: String

@@ -67,6 +67,8 @@ package final class ApprovalBoard: Sendable {
         case nobody
         /// The list or the vault has changed meanwhile.
         case changed
+        /// Another process has taken over, and the person answers there.
+        case replaced
     }
 
     /// A request that waits.
@@ -92,6 +94,7 @@ package final class ApprovalBoard: Sendable {
         var pending: [Subject: Pending] = [:]
         /// Until when requests are allowed.
         var grants: [Subject: Int64] = [:]
+        var isHandedOver = false
     }
 
     /// How long a request waits.
@@ -138,11 +141,16 @@ package final class ApprovalBoard: Sendable {
     ) -> Reply {
         let now = now()
         var news: Question?
+        var refusal = Outcome.crowded
         let reply = state.withLock { state -> Reply? in
             var isNew = false
             if let until = state.grants[subject] {
                 if until > now.monotonic { return .allowed }
                 state.grants[subject] = nil
+            }
+            guard !state.isHandedOver else {
+                refusal = .replaced
+                return nil
             }
             if state.pending[subject] == nil {
                 guard state.pending.count < Self.limit else { return nil }
@@ -163,7 +171,7 @@ package final class ApprovalBoard: Sendable {
         }
         if let news { asked(news) }
         if let reply { return reply }
-        done(.crowded)
+        done(refusal)
         return .waiting(Ticket(subject: subject, number: 0))
     }
 
@@ -203,10 +211,7 @@ package final class ApprovalBoard: Sendable {
             for subject in late.keys { state.pending[subject] = nil }
             return Array(late.values)
         }
-        for pending in late {
-            for done in pending.waiters.values { done(.timedOut) }
-            ended(pending.question, nil)
-        }
+        end(late, .timedOut)
     }
 
     /// Nothing that was agreed before counts any more, and nobody waits: the list or the vault has changed.
@@ -215,8 +220,22 @@ package final class ApprovalBoard: Sendable {
             defer { (state.grants, state.pending) = ([:], [:]) }
             return Array(state.pending.values)
         }
-        for pending in pending {
-            for done in pending.waiters.values { done(.changed) }
+        end(pending, .changed)
+    }
+
+    /// Another process has taken over. Nobody waits here any more, and later requests that this process still gets are
+    /// refused, unless they were agreed to before.
+    package func handOver() {
+        let pending = state.withLock { state -> [Pending] in
+            defer { (state.pending, state.isHandedOver) = ([:], true) }
+            return Array(state.pending.values)
+        }
+        end(pending, .replaced)
+    }
+
+    private func end(_ questions: [Pending], _ outcome: Outcome) {
+        for pending in questions {
+            for done in pending.waiters.values { done(outcome) }
             ended(pending.question, nil)
         }
     }

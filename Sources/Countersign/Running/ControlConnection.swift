@@ -81,7 +81,12 @@ final class ControlConnection: Sendable {
             readLine: { [self] in
                 guard case .line(let line) = socket.receiveLine(upTo: LocalSocket.headLineBytes) else { return nil }
                 return line
-            }, readContent: { [self] in socket.receive(count: $0) }, write: { [self] in write($0) })
+            }, readContent: { [self] in socket.receive(count: $0) }, write: { [self] in write($0) },
+            isClosed: { [self] in isClosedByPeer },
+            end: { [self] in
+                endReceiving()
+                endSending()
+            })
     }
 
     /// Sends the reason for closing the connection.

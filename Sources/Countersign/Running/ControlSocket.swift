@@ -237,13 +237,13 @@ package final class ControlSocket: Sendable {
             // The operation has ended meanwhile.
             case .request(.pageEnded, _): continue
             case .request(.events, _):
-                return atLength(connection) { self.streamEvents(to: connection) }
+                return atLength(connection, refuse: connection.refuse) { self.streamEvents(to: connection) }
             case .http(let line):
                 guard let page = service.page else {
                     connection.refuse("this program has no page")
                     return true
                 }
-                return atLength(connection) {
+                return atLength(connection, refuse: { page.refuse($0, on: connection.page) }) {
                     connection.waitLongForReader()
                     page.serve(line, on: connection.page)
                 }
@@ -254,9 +254,11 @@ package final class ControlSocket: Sendable {
     }
 
     /// Serves a reader, who may stay for days, among the long operations. Returns whether the connection still counts.
-    private func atLength(_ connection: ControlConnection, _ serve: () -> Void) -> Bool {
+    private func atLength(
+        _ connection: ControlConnection, refuse: (String) -> Void, _ serve: () -> Void
+    ) -> Bool {
         guard beginLongOperation() else {
-            connection.refuse("the server is busy with \(Self.longOperations) other readers")
+            refuse("the server is busy with \(Self.longOperations) other readers")
             return true
         }
         // No reply is owed to a reader when the server stops.

@@ -194,7 +194,7 @@ struct ServeCommand: AsyncParsableCommand {
             reporter: askPassphrase ? nil : Self.reporter(routes),
             clientTokenFile: clientTokenFile.flatMap(HomeFile.absolutePath), scopeRequests: scopes, routes: routes,
             version: ProductVersion.short,
-            watchers: watchers.watchers(of: keeper, parents: routes?.settings), logger: logger)
+            watchers: watchers.watchers(of: keeper, routes), logger: logger)
         watchers.addresses.set(runtime.addresses)
         for name in runtime.addresses { Console.result("countersign: listening on \(name)\n") }
         if isatty(STDERR_FILENO) == 1 { Self.sayHowToUse(watchers.addresses) }
@@ -314,7 +314,7 @@ struct ServeCommand: AsyncParsableCommand {
                     continue
                 }
                 hasSuccessor = true
-                askers.leaveTerminal()
+                askers.handOver()
                 ServiceManager.notify("MAINPID=\(process)\nREADY=1")
                 Console.log("info", "process \(process) has taken over")
                 Task {

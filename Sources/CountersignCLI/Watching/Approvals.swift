@@ -22,7 +22,7 @@ struct Approvals: Sendable {
         var all: [any QuestionAsker] { askers.withLock { $0 } }
     }
 
-    /// `log` gets a sentence about each new question.
+    /// `log` gets a sentence about each new question that is not asked where the log is.
     init(_ events: EventBoard, log: @escaping @Sendable (String) -> Void) {
         self.events = events
         let askers = askers
@@ -34,11 +34,9 @@ struct Approvals: Sendable {
             },
             asked: { question in
                 events.tell(.question(QuestionEvent(question)))
-                log(
-                    "\(question.client) waits to send \(question.method) to \(question.site) with "
-                        + "\"\(question.credential)\", as question \(question.id): `countersign approve` lists and permits it"
-                )
-                for asker in askers.all { asker.questionAsked() }
+                let askers = askers.all
+                if !askers.contains(where: { $0.isInPlaceOfLog }) { log(Self.sentence(question)) }
+                for asker in askers { asker.questionAsked() }
             },
             ended: { question, answer in
                 events.tell(
@@ -47,6 +45,11 @@ struct Approvals: Sendable {
                         answer: answer?.rawValue ?? "none"))
                 for asker in askers.all { asker.questionEnded(question.id, answer: answer?.rawValue) }
             })
+    }
+
+    private static func sentence(_ question: ApprovalBoard.Question) -> String {
+        "\(question.client) waits to send \(question.method) to \(question.site) with \"\(question.credential)\", as "
+            + "question \(question.id): `countersign approve` lists and permits it"
     }
 
     /// From now on, `asker` asks, too.

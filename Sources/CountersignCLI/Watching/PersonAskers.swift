@@ -8,6 +8,7 @@ import Logging
 /// The ways, besides the page and `countersign approve`, in which `serve` asks the person. Nothing is connected, read
 /// or changed before there is a question, so without `approve=` in the list they do nothing.
 struct PersonAskers: Sendable {
+    private let approvals: Approvals
     private let terminal: TerminalAsker?
     private let desktop: DesktopAsker?
 
@@ -16,6 +17,7 @@ struct PersonAskers: Sendable {
     init(
         _ approvals: Approvals, notifies: Bool, usesTerminal: Bool, environment: [String: String], logger: Logger
     ) {
+        self.approvals = approvals
         if notifies, let address = BusAddress.session(in: environment) {
             desktop = DesktopAsker(address: address, desk: approvals.desk) { reason in
                 logger.notice("\(reason)", metadata: ["hint": "answer with `countersign approve`, or pass --no-notify"])
@@ -32,9 +34,14 @@ struct PersonAskers: Sendable {
         if let terminal { approvals.add(terminal) }
     }
 
-    /// The terminal is as it was before. Call it before the process may end at once, and when another process has taken
-    /// over, which asks there.
+    /// The terminal is as it was before. Call it before the process may end at once.
     func leaveTerminal() { terminal?.stop() }
+
+    /// Another process has taken over, which asks the person from now on. What waits here waits no longer.
+    func handOver() {
+        approvals.board.handOver()
+        leaveTerminal()
+    }
 
     /// Closes the notifications, too.
     func stop() {

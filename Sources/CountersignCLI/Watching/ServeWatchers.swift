@@ -11,7 +11,7 @@ import CountersignJSON
 import CountersignPrometheus
 import CountersignNIO
 import CountersignPage
-import CountersignParents
+import CountersignRouting
 import CountersignSitePolicy
 import CountersignVault
 import FoundationEssentials
@@ -38,8 +38,8 @@ struct ServeWatchers: Sendable {
         approvals = Approvals(events, log: log)
     }
 
-    /// For a proxy of `keeper`, whose home is read for each scrape and for the page. `parents`: nil without any.
-    func watchers(of keeper: PolicyKeeper, parents: ParentSettings?) -> Watchers {
+    /// For a proxy of `keeper`, whose home is read for each scrape and for the page. `routes`: nil without parents.
+    func watchers(of keeper: PolicyKeeper, _ routes: RouteFinder?) -> Watchers {
         let home = keeper.home
         registry.onScrape { ProcessMetrics.current()?.write(to: &$0) }
         registry.onScrape { [events] in Self.measure(home, events, &$0) }
@@ -51,13 +51,13 @@ struct ServeWatchers: Sendable {
         watchers.approve = { [approvals] in approvals.answer($0, $1) }
         let services = PageServer.Services(
             state: { [inventory, approvals] in
-                PageState(keeper: keeper, inventory: inventory, questions: approvals.waiting).json
+                PageState(keeper: keeper, inventory: inventory, routes: routes, questions: approvals.waiting).json
             },
             metrics: { [registry] in registry.text() },
             browserScript: { [addresses] in
                 addresses.forBrowsers.map { address in
                     let script = BrowserScript(
-                        address: address, rules: keeper.policy.current.sites.rules, parents: parents)
+                        address: address, rules: keeper.policy.current.sites.rules, parents: routes?.settings)
                     return (BrowserScript.mediaType, Array(script.text.utf8))
                 }
             },
@@ -147,6 +147,7 @@ extension Ending {
 struct PageState {
     let keeper: PolicyKeeper
     let inventory: SiteInventory
+    let routes: RouteFinder?
     let questions: [QuestionEvent]
 
     /// A JSON object.
@@ -158,6 +159,7 @@ struct PageState {
         object.add("sites", inventory.json)
         object.add("listed", keeper.policy.current.sites.rules.map(Self.line))
         object.add("questions", questions.map(\.json))
+        if let routes { object.add("routes", PageRoutes(finder: routes, sites: inventory.names).json) }
         let rest = object.text
         return Array("{\"status\":\(status.dropLast()),\(rest.dropFirst())".utf8)
     }

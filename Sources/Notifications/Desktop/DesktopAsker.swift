@@ -30,6 +30,8 @@ package final class DesktopAsker: QuestionAsker {
         }
     }
 
+    package let isInPlaceOfLog = false
+
     package func questionAsked() { inbox.bell.ring() }
 
     package func questionEnded(_ id: UInt64, answer: String?) { inbox.bell.ring() }

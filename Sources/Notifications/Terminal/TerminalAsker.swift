@@ -8,6 +8,7 @@ import Glibc
 package final class TerminalAsker: QuestionAsker {
     private let inbox: QuestionInbox
     private let end = DispatchSemaphore(value: 0)
+    private let isForeground: @Sendable () -> Bool
 
     /// `input` is a terminal. `print` writes a line for the person. Nil if the process has no descriptors left.
     package convenience init?(_ input: Int32, desk: QuestionDesk, print: @escaping @Sendable (String) -> Void) {
@@ -20,11 +21,15 @@ package final class TerminalAsker: QuestionAsker {
     ) {
         guard let inbox = QuestionInbox() else { return nil }
         self.inbox = inbox
+        self.isForeground = isForeground
         DispatchQueue(label: "countersign.terminal").async { [end] in
             TerminalThread(input, desk, inbox, isForeground: isForeground, print: print).run()
             end.signal()
         }
     }
+
+    /// In the background, nothing is asked. A question that waits while another is shown is asked after it.
+    package var isInPlaceOfLog: Bool { isForeground() }
 
     package func questionAsked() { inbox.bell.ring() }
 
@@ -76,14 +81,20 @@ private final class TerminalThread {
         pthread_sigmask(SIG_BLOCK, &stops, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         while !inbox.isStopped, !hasEnded {
-            for ending in inbox.takeEndings() { perform(dialogue.questionEnded(ending.id, answer: ending.answer)) }
+            takeEndings()
             let questions = desk.waiting()
             perform(dialogue.questionsRead(questions, isForeground: isForeground(), at: Self.now))
             // The shell reports no change of the foreground.
             let events = inbox.bell.wait(mode.isOn ? input : -1, milliseconds: dialogue.isBusy ? 1000 : -1)
             if events != 0 { readKey() }
         }
+        // A question may end because the proxy does.
+        takeEndings()
         mode.leave(isOurs: isForeground())
+    }
+
+    private func takeEndings() {
+        for ending in inbox.takeEndings() { perform(dialogue.questionEnded(ending.id, answer: ending.answer)) }
     }
 
     private func readKey() {

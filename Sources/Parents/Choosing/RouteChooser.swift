@@ -31,6 +31,11 @@ package struct RouteChooser: Sendable {
         return now < death.until
     }
 
+    /// The dead parents, and for how long they still are.
+    package func failed(at now: ContinuousClock.Instant) -> [ParentProxy: Duration] {
+        deaths.filter { now < $0.value.until }.mapValues { $0.until - now }
+    }
+
     /// A connection to the parent failed. A failure while it is dead does not prolong its death, so that it is tried
     /// again after five minutes, even if the probes fail.
     package mutating func parentFailed(_ parent: ParentProxy, at now: ContinuousClock.Instant) {

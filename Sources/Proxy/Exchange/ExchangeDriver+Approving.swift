@@ -58,6 +58,7 @@ extension ExchangeDriver {
             case .denied: "the person has not agreed to this request"
             case .nobody: "only the proxy of `countersign serve` can ask a person whether to send this request"
             case .changed: "the home has changed before a person had agreed to this request"
+            case .replaced: "the proxy has restarted before a person had agreed to this request"
             case .crowded: "too many requests wait for the person to agree"
             case .timedOut, .allowed: "nobody has agreed to this request within \(ApprovalBoard.limitSeconds) seconds"
             }

@@ -62,7 +62,9 @@ extension ChallengeRemedy {
         case .renewIdentity(let name): self = .renewIdentity(name: name)
         case .addTrustAnchor: self = .addTrustAnchor
         case .obtainTicket: self = .obtainTicket
-        case .completeWipe, .inspectIdentity, .listIdentities, .allowCertificate, .clientObtainsToken: return nil
+        case .setCredential(_, .awsKeys, _), .completeWipe, .inspectIdentity, .listIdentities, .allowCertificate,
+            .clientObtainsToken:
+            return nil
         }
     }
 }
