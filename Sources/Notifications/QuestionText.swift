@@ -56,7 +56,8 @@ extension QuestionAnswer {
         case quarter.rawValue: "permitted for 15 minutes"
         case deny.rawValue: "refused"
         case "always": "permitted until the proxy ends"
-        case .some, nil: "not answered: its time is over, its client has gone, the list has changed, or the proxy has restarted"
+        case .some, nil:
+            "not answered: its time is over, its client has gone, the list has changed, or the proxy has restarted"
         }
     }
 }

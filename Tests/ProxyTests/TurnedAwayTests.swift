@@ -14,7 +14,7 @@ import Testing
 
         func callAsFunction(_ socket: BulkSocket) {
             switch self {
-            case .close: close(socket.descriptor)
+            case .close: Glibc.close(socket.descriptor)
             case .reset: socket.reset()
             }
         }

@@ -104,7 +104,12 @@ extension ExchangeDriver {
         }
         // A certificate that somebody has accepted is no proof of who reads the token.
         guard acquisition.trust == .verified else { throw WithheldInjection(.untrusted) }
-        guard mayBeAnswered else { throw WithheldInjection(.ownAuthorization, "the client authenticates itself") }
+        guard mayBeAnswered else {
+            guard use.rule.hasPlaceholder(inAuthorization: head.fields.values(named: "Authorization")) else {
+                throw WithheldInjection(.ownAuthorization, "the client authenticates itself")
+            }
+            throw WithheldInjection("the placeholder is in Authorization, and the line names \(use.rule.description)")
+        }
         guard session.isStillSameUser() else { throw WithheldInjection("another user has the client's place") }
         if use.rule.isRedacted, head.upgrade != nil {
             throw WithheldInjection("redact=yes cannot search what follows an upgrade")
@@ -198,6 +203,8 @@ extension ExchangeDriver {
             }
             return
         }
+        // The challenge of this response, if it has one, is not the reason why the client is refused.
+        services.shared.observer?.tell(.rejected(key.space, credential: credential.name, path: observedPath))
         if !services.shared.acceptedTokens.contains(key) {
             services.shared.breaker.ended(key, for: requestTag, .rejected)
         }

@@ -92,6 +92,14 @@ extension SecretInjection {
             && value.dropFirst(start.count).elementsEqual((placeholder + suffix).utf8)
     }
 
+    /// Whether a client has put the placeholder into its Authorization, with or without a scheme: a mistake if the line
+    /// names another place.
+    package func hasPlaceholder(inAuthorization values: [String]) -> Bool {
+        guard let placeholder, values.count == 1 else { return false }
+        let words = values[0].split(separator: " ")
+        return (1...2).contains(words.count) && words.last.map(String.init) == placeholder
+    }
+
     /// Whether `value` is `Basic` with the placeholder as it is, or with the Base64 of `credentials`.
     private static func isBasic(_ value: [UInt8], with placeholder: String, or credentials: String) -> Bool {
         let words = value.split(separator: UInt8(ascii: " "))
