@@ -50,7 +50,9 @@ import Testing
             Issue.record("\(told)")
             return
         }
-        #expect(error.listLine == "AllowedSites/test.sites:2")
-        #expect(error.hint?.contains("`countersign credential set writer --user editor`") == true, "\(error)")
+        #expect(error?.listLine == "AllowedSites/test.sites:2")
+        #expect(
+            error?.hint?.contains("`countersign credential set writer --user editor`") == true,
+            "\(String(describing: error))")
     }
 }

@@ -51,7 +51,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         gate.set()
         model = {"id": "small", "object": "model", "type": "model", "created": 0, "owned_by": "test",
                  "created_at": "2026-01-01T00:00:00Z", "display_name": "Small"}
-        self.answer(200, {"object": "list", "data": [model], "has_more": False, "first_id": "small", "last_id": "small"})
+        page = {"has_more": False, "first_id": "small", "last_id": "small"}
+        self.answer(200, {"object": "list", "data": [model], **page})
 
     def do_POST(self):
         wanted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
