@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Countersign
+import CountersignHome
 import CountersignSitePolicy
 import Foundation
 import Testing
