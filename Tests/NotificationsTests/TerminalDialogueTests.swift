@@ -52,7 +52,9 @@ import Testing
     @Test(arguments: [
         ("once", "permitted once elsewhere"), ("15-minutes", "permitted for 15 minutes elsewhere"),
         ("always", "permitted until the proxy ends elsewhere"), ("deny", "refused elsewhere"),
-        (nil, "not answered: its time is over, its client has gone, or the list has changed"),
+        (
+            nil, "not answered: its time is over, its client has gone, the list has changed, or the proxy has restarted"
+        ),
     ])
     func aQuestionThatIsAnsweredElsewhereSaysSo(answer: String?, text: String) {
         var dialogue = Self.asking(4, 5)

@@ -97,7 +97,10 @@ import Testing
         ),
         (["a.example paths=/a/b,/c,!/a/**"], nil),
         (["a.example paths=!/**"], "t.sites:1: no request is one of these: every path is excepted with !"),
-        (["a.example paths=/a/b,/A/c,!/A/B,!/a/c"], nil),
+        (
+            ["a.example paths=/a/b,/A/c,!/A/B,!/a/c"],
+            "t.sites:1: the exception !/A/B has no effect: it is in none of the line's paths"
+        ),
         (
             ["a.example paths=/a/b,/A/c,!/A/B,!/a/c case=ignore"],
             #"t.sites:1: no request is one of these: the path "/a/b" is excepted with !"#

@@ -72,7 +72,7 @@ import Testing
                 }
             }
         }
-        #expect(reached == Set(1...lines.count).subtracting(shadowed.map(\.0)), "\(lines)")
+        #expect(reached.isDisjoint(with: shadowed.map(\.0)) && reached.contains(1), "\(lines)")
     }
 
     @Test(arguments: [
