@@ -42,7 +42,7 @@ extension SiteList {
                 return SiteRemark(
                     message: "\(location): \(word) is a script: the kernel runs its interpreter, and no client is this "
                         + "file",
-                    hint: "start the script with `countersign exec --as NAME` and write token:NAME, or as a unit and "
+                    hint: "start the script with the option --as NAME of exec and write token:NAME, or as a unit and "
                         + "write unit:NAME.service or user-unit:NAME.service")
             }
         }

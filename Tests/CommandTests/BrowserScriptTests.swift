@@ -40,7 +40,7 @@ import Testing
 
     @Test func listedSitesGoToTheProxyAndAllElseDirectly() throws {
         let proxied = [
-            "https://git.corp.example/", "https://GIT.corp.example./a?b", "wss://git.corp.example/",
+            "https://git.corp.example/", "https://GIT.corp.example./a?b",
             "http://intra.corp.example:8080/x", "https://[2001:db8::1]/", "https://a.wiki.example/",
             "https://a.b.wiki.example/",
         ]

@@ -61,7 +61,7 @@ import Testing
         #expect(done.status == 0, "\(done.said)")
         let lines = done.said.split(separator: "\n").filter { $0.contains("warning: https://") }
         #expect(lines.count == 1, "\(done.said)")
-        #expect(lines.first?.contains("\(other): the site is not listed; the command runs in a sandbox") == true)
+        #expect(lines.first?.contains("\(other): not on the list; the command runs in a sandbox") == true)
         #expect(lines.first?.contains("`countersign sites add") == true && lines.first?.contains(other) == true)
     }
 
