@@ -196,4 +196,9 @@ import Testing
         #expect(try last(left).count + VaultHeader.bytes + AESGCM.tagBytes == VaultLimits.fileBytes)
         #expect(try code { _ = try last(left + 1) } == .tooLarge)
     }
+
+    /// The order of the table is that of the records, and each kind stands in it once.
+    @Test func theTableHasEachKind() {
+        #expect(RecordFormat.all.map(\.kind.rawValue) == RecordKind.allCases.map(\.rawValue).sorted())
+    }
 }

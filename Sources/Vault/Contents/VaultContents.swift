@@ -112,18 +112,6 @@ package struct VaultContents: Equatable, Sendable {
         return shared
     }
 
-    /// The number of records in the encoded contents.
-    package var recordCount: Int {
-        credentials.count + tokens.count + principals.count + awsKeys.count + programs.count + signIns.count
-            + sessions.count + identityKeys.count
-            + (interception == nil ? 0 : 1) + trustExceptions.count + enrollments.count + pendingEnrollments.count
-            + tokenKeys.count
-            + serverAnchors.reduce(0) { $0 + $1.records.count } + owners.reduce(0) { $0 + $1.records.count }
-            + pendingTokens.count + (hasOwnOrder ? 1 : 0)
-            + (tagKey == nil ? 0 : 1) + profiles.count + compliance.count + wipes.count
-            + tokenPermissions.count
-    }
-
     /// Adds a password, or replaces the one of that name. The credential gets a new generation even if its values are
     /// the same. Throws `invalidRecord` for a value outside ``VaultLimits``, and `nameInUse` if a token or a principal
     /// has the name.

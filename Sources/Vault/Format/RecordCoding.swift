@@ -3,7 +3,7 @@
 import CountersignCryptography
 
 /// The first byte of a record. ``VaultRecords`` has the fields of each kind.
-enum RecordKind: UInt8 {
+enum RecordKind: UInt8, CaseIterable {
     case password = 1
     case identityKey = 2
     case interception = 3
@@ -35,6 +35,7 @@ enum RecordKind: UInt8 {
 struct RecordWriter {
     let output: UnsafeMutableRawBufferPointer?
     private(set) var count = 0
+    private(set) var recordCount = 0
 
     init(output: UnsafeMutableRawBufferPointer?) {
         self.output = output
@@ -65,6 +66,7 @@ struct RecordWriter {
         append(kind.rawValue)
         append(UInt32(measure.count))
         body(&self)
+        recordCount += 1
     }
 }
 

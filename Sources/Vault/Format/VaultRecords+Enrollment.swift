@@ -151,33 +151,3 @@ extension RecordReader {
         return certificates
     }
 }
-
-extension VaultContents {
-    /// The anchors that verify the servers of enrolments, if they are not ``EnrollmentRecord/ServerAnchors/same``, in
-    /// the order of the records.
-    var serverAnchors: [(kind: RecordKind, records: [(name: String, anchors: EnrollmentRecord.ServerAnchors)])] {
-        let lists = [
-            (RecordKind.enrollmentServer, enrollments.mapValues(\.serverAnchors)),
-            (.pendingServer, pendingEnrollments.compactMapValues { $0.plan?.serverAnchors }),
-        ]
-        return lists.map { kind, found in
-            (kind, found.filter { $0.value != .same }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        }
-    }
-}
-
-extension VaultContents {
-    /// The sign-ins that enrolments belong to, in the order of the records.
-    var owners: [(kind: RecordKind, records: [(name: String, owner: EnrollmentRecord.Owner)])] {
-        let lists = [
-            (RecordKind.enrollmentOwner, enrollments.compactMapValues(\.owner)),
-            (.pendingOwner, pendingEnrollments.compactMapValues { $0.plan?.owner }),
-        ]
-        return lists.map { kind, found in (kind, found.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }) }
-    }
-}
-
-extension VaultContents {
-    /// The keys of pending enrolments that stay in tokens, in the order of the records.
-    var pendingTokens: [TokenKey] { pendingEnrollments.values.compactMap(\.token).sorted { $0.name < $1.name } }
-}
