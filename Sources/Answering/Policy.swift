@@ -277,38 +277,6 @@ package final class Policy: Sendable {
         return .useCredential(principals[rule.credential].map { .principal($0) } ?? .ticket).unlessDry(rule)
     }
 
-    /// The third check for a challenge that asks for this device's certificate: that of the identity which `rule`
-    /// names, or of the first one that the server accepts. Without one, the answer says so. `now` is in seconds since
-    /// 1970.
-    package func deviceDecision(
-        for challenge: Challenge, _ rule: SiteRule, now: Int64
-    ) -> CredentialDecision {
-        guard let challenge = PKeyAuthChallenge(challenge) else {
-            return .performDefaultHandling(reason: "the challenge is incomplete")
-        }
-        return deviceDecision(for: challenge, rule, now: now)
-    }
-
-    package func deviceDecision(for challenge: PKeyAuthChallenge, _ rule: SiteRule, now: Int64) -> CredentialDecision {
-        guard case .open(_, _, let identities) = enrolled else {
-            if case .closed(let reason) = enrolled { return .performDefaultHandling(reason: reason) }
-            return .performDefaultHandling(reason: "the vault is closed")
-        }
-        if let reason = withheldReason(for: rule) { return .performDefaultHandling(reason: reason) }
-        let fitting = identities.lazy.filter { identity in
-            (rule.identity == nil || rule.identity == identity.name)
-                && identity.fits(acceptableIssuers: [], at: now) && challenge.accepts(issuer: identity.leaf.issuer)
-                && challenge.accepts(certificate: identity.leaf.der)
-        }
-        let device = fitting.compactMap { identity -> DeviceCredential? in
-            guard let key = IdentityKey(identity), challenge.permits(algorithm: key.algorithm) else { return nil }
-            return DeviceCredential(
-                name: identity.name,
-                certificate: DeviceCertificate(der: identity.leaf.der, issuer: identity.leaf.issuer, key: key))
-        }.first
-        return .useCredential(.device(device ?? .none)).unlessDry(rule)
-    }
-
     /// The account with which the identity broker signs a person in at a site with this rule. A line that names a
     /// credential never gets another account than that one's.
     package func brokerAccount(for rule: SiteRule) -> BrokerCookies.Account {
@@ -327,17 +295,6 @@ package final class Policy: Sendable {
         case .signIn(let name, _, _): brokerAccounts[name] == account
         case .none: false
         }
-    }
-
-    /// Whether a challenge that asks for this device's certificate is answered at a site with this rule, be it without
-    /// a certificate.
-    package func answersDevice(for rule: SiteRule) -> Bool {
-        if case .open = enrolled { rule.answer.contains(.pkeyauth) && !rule.isDryRun } else { false }
-    }
-
-    /// Whether there is an identity that can prove this device at a site with this rule.
-    package func hasDevice(for rule: SiteRule, now: Int64) -> Bool {
-        identity(for: nil, rule: rule, now: now).identity != nil
     }
 
     /// The third check for a certificate request: the identity to present, or the reason for its absence.
@@ -375,7 +332,7 @@ package final class Policy: Sendable {
     }
 
     /// Why the identity for a site with this rule is withheld; nil if that is not so.
-    private func withheldReason(for rule: SiteRule) -> Refusal? {
+    func withheldReason(for rule: SiteRule) -> Refusal? {
         guard !withheld.isEmpty else { return nil }
         let name = rule.identity ?? rule.credential
         return withheldIdentities[name] ?? withheld[name]
@@ -400,7 +357,7 @@ package final class Policy: Sendable {
 
 extension CredentialDecision {
     /// The same decision; in a dry run, a sentence about it in place of the credential.
-    fileprivate func unlessDry(_ rule: SiteRule) -> CredentialDecision {
+    func unlessDry(_ rule: SiteRule) -> CredentialDecision {
         guard rule.isDryRun, case .useCredential(let credential) = self else { return self }
         guard let name = credential.reference?.name, credential.reference != .ticket else {
             return .performDefaultHandling(

@@ -88,7 +88,7 @@ package final class AuditFile: Sendable {
         self.run = run
         self.report = report
         state = Mutex(
-            State(chain: chain, rest: bytes, canReserve: isRequired, lastCheckpoint: Self.monotonicSeconds()))
+            State(chain: chain, rest: bytes, canReserve: isRequired, lastCheckpoint: MonotonicClock.seconds()))
         change { state in
             catchUp(&state)
             if isRequired, state.rest.isEmpty { reserve(&state) }
@@ -148,7 +148,7 @@ package final class AuditFile: Sendable {
             state.isUseUnfinished = !state.rest.isEmpty
             if !isWritten { lose(&state) }
             if isRequired, state.rest.isEmpty, state.reservedBytes < Self.leastReserveBytes { reserve(&state) }
-            let due = state.chain.isCheckpointDue ? state.beginCheckpoint(now: Self.monotonicSeconds()) : nil
+            let due = state.chain.isCheckpointDue ? state.beginCheckpoint(now: MonotonicClock.seconds()) : nil
             return (isWritten && state.rest.isEmpty, due)
         }
         if let due { run { [self] in sign(after: due) } }
@@ -317,12 +317,6 @@ package final class AuditFile: Sendable {
         return fstat(descriptor, &found) == 0 ? found.st_size : nil
     }
 
-    private static func monotonicSeconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec)
-    }
-
     // MARK: Reports
 
     /// Changes the state, and reports a gap that begins or ends.
@@ -333,7 +327,7 @@ package final class AuditFile: Sendable {
             let result = body(&state)
             isFailing.store(state.failure != 0, ordering: .relaxed)
             guard wasFailing || state.failure != 0 || state.unreported > 0 else { return (result, String?.none) }
-            return (result, self.sentence(&state, now: Self.monotonicSeconds()))
+            return (result, self.sentence(&state, now: MonotonicClock.seconds()))
         }
         if let sentence { report(sentence) }
         return result
