@@ -33,7 +33,10 @@ import Testing
         try terminal.when("The password of jdoe: ", type: "canary-one\r")
         try terminal.when("Again: ", type: "canary-two\r")
         #expect(terminal.waitForExit() == 1)
-        #expect(terminal.screen.hasSuffix("countersign: error: the two entries do not match\r\n"))
+        #expect(
+            terminal.screen.hasSuffix(
+                "countersign: error: the two entries do not match\r\n"
+                    + "countersign: hint: run the command again, and type the same twice\r\n"))
         #expect(try sandbox.succeed("credential", "list").isEmpty)
     }
 

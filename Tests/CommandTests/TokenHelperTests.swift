@@ -45,7 +45,10 @@ import Testing
             ("get", "", "no credentials server URL\n"),
             ("store", "{}", "Countersign stores no credentials of docker; `countersign enroll PROFILE` signs you in\n"),
             ("erase", "x", "Countersign has no credentials of docker; `countersign unenroll` signs you out\n"),
-            ("gte", "", "\"gte\" is none of get, store, erase and list\n"),
+            (
+                "gte", "",
+                "\"gte\" is none of get, store, erase and list; docker runs this command, with one of these words\n"
+            ),
         ] {
             let result = try bench.sandbox.countersign("token", "docker", operation, input: input)
             #expect(result.status == 1 && result.output == text, "\(operation): \(result.said)")

@@ -44,6 +44,9 @@ final class TunnelStage: Sendable {
         let descriptor = door
         #expect(any.withSockAddr { bind(descriptor, $0, socklen_t($1)) } == 0)
         listen(door, 128)
+        // A connection that never comes fails the test that waits for it.
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         originPort = BulkSocket.port(of: door)
         var configuration = ProxyConfiguration()
         configuration.listeningAddresses = [.tcp(host: "127.0.0.1", port: 0)]

@@ -74,8 +74,8 @@ import Testing
         try await stage.stop()
     }
 
-    /// The password that the origin has been sent is sent once more at most.
-    @Test func anAnswerIsSentTwiceAtMost() async throws {
+    /// It is not known whether the password has been tried.
+    @Test func anAnswerIsNotSentAgain() async throws {
         let stage = try await TunnelStage(options: "answer=basic plaintext=yes", password: "pw")
         let way = try await stage.exchange("GET")
         await onThread {
@@ -86,15 +86,13 @@ import Testing
                         + "Content-Length: 0\r\n\r\n"))
             close(way.origin.descriptor)
         }
-        for _ in 0..<2 {
-            let next = await stage.nextOrigin()
-            await onThread {
-                let head = next.head()
-                #expect(head.contains("\r\nAuthorization: Basic "), "\(head)")
-                close(next.descriptor)
-            }
+        let next = await stage.nextOrigin()
+        await onThread {
+            let head = next.head()
+            #expect(head.contains("\r\nAuthorization: Basic "), "\(head)")
+            close(next.descriptor)
+            #expect(way.client.head().hasPrefix("HTTP/1.1 502 "))
         }
-        await onThread { #expect(way.client.head().hasPrefix("HTTP/1.1 502 ")) }
         close(way.client.descriptor)
         try await stage.stop()
     }

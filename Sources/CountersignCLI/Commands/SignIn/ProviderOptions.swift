@@ -11,7 +11,7 @@ struct ProviderOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Your own client at the provider, for google, github, gitlab, bitbucket, azure-devops, entra, github-app, "
-                + "and sites.",
+                + "and sites. For a site, it may be the address of a client's metadata document.",
             valueName: "id"))
     var clientID: String?
 
